@@ -1,0 +1,275 @@
+//! The two readings of a rule on the command surfaces (DESIGN 3.4), as conditions.
+
+use super::expr::{Atom, Expr, Flag, SetAttr};
+use crate::model::{
+    BoolTerm, CommandPattern, Config, Glob, Item, Rule, SetTerm, Surface, Tier, When, Zones, single_dash_long,
+};
+
+/// Which reading a condition is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Holds whatever the unknown turns out to be: for permits.
+    Narrow,
+    /// Holds for some way the unknown may turn out: for forbids.
+    Broad,
+}
+
+/// The parts of a command rule that are matched against words.
+pub(super) struct CommandRule<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) pattern: &'a CommandPattern,
+    pub(super) with: &'a [Vec<Item>],
+    pub(super) only: Option<&'a [Item]>,
+    pub(super) unless: &'a [Item],
+    pub(super) run_as: &'a [String],
+}
+
+impl CommandRule<'_> {
+    /// The words: program, positions, count, `with`, `only`, `unless`.
+    pub(super) fn words(&self, reading: Reading) -> Vec<Expr> {
+        let mut out = vec![Atom::Program(self.pattern.programs.clone()).into()];
+        for (index, globs) in self.pattern.words.iter().enumerate() {
+            let position = index + 1;
+            if globs.iter().any(Glob::is_any) {
+                continue;
+            }
+            let known: Expr = Atom::Word(position, globs.clone()).into();
+            out.push(match reading {
+                Reading::Narrow => known,
+                Reading::Broad => Expr::One(vec![known, Atom::WordUnknown(position).into()]),
+            });
+        }
+        out.extend(self.count(reading));
+        for items in self.with {
+            out.push(self.per_spelling(reading, &|dashed| present(items, reading, dashed)));
+        }
+        if let Some(items) = self.only {
+            out.push(self.per_spelling(reading, &|dashed| only(items, reading, dashed)));
+        }
+        if !self.unless.is_empty() {
+            // Absent whatever comes: nothing of it may be present, and the other way round.
+            let opposite = match reading {
+                Reading::Narrow => Reading::Broad,
+                Reading::Broad => Reading::Narrow,
+            };
+            out.push(self.per_spelling(reading, &|dashed| present(self.unless, opposite, dashed).negated()));
+        }
+        out
+    }
+
+    fn count(&self, reading: Reading) -> Option<Expr> {
+        let n = self.pattern.words.len();
+        let count: Expr = match (self.pattern.rest, n) {
+            (true, 0) => return None,
+            (true, n) => Atom::CountAtLeast(n).into(),
+            (false, n) => Atom::CountIs(n).into(),
+        };
+        Some(match reading {
+            Reading::Narrow => count,
+            Reading::Broad => Expr::One(vec![count, Atom::Flag(Flag::Open).into()]),
+        })
+    }
+
+    /// Whether long options have one dash depends on the program; where the pattern leaves
+    /// the program open, both spellings are read.
+    fn per_spelling(&self, reading: Reading, build: &dyn Fn(bool) -> Expr) -> Expr {
+        let (dashed, doubled) = match self.pattern.literal_programs() {
+            Some(programs) => (
+                programs.iter().any(|p| single_dash_long(p)),
+                programs.iter().any(|p| !single_dash_long(p)),
+            ),
+            None => (true, true),
+        };
+        match (dashed, doubled, reading) {
+            (true, false, _) => build(true),
+            (false, _, _) => build(false),
+            (true, true, Reading::Narrow) => Expr::All(vec![build(false), build(true)]),
+            (true, true, Reading::Broad) => Expr::One(vec![build(false), build(true)]),
+        }
+    }
+
+    /// Who, where and as whom.
+    pub(super) fn subjects(&self, reading: Reading) -> Vec<Expr> {
+        let mut out = subjects(self.rule);
+        if self.rule.surface == Surface::Sudo {
+            match (self.run_as, reading) {
+                ([], Reading::Narrow) => out.push(Atom::RunAs(vec!["root".into()]).into()),
+                ([], Reading::Broad) => {}
+                (users, _) => out.push(Atom::RunAs(users.to_vec()).into()),
+            }
+        }
+        out
+    }
+}
+
+/// `agents` and `hosts`, which every surface has.
+pub(super) fn subjects(rule: &Rule) -> Vec<Expr> {
+    let mut out = Vec::new();
+    if !rule.agents.is_empty() {
+        out.push(Atom::Agent(rule.agents.clone()).into());
+    }
+    if !rule.hosts.is_empty() {
+        out.push(Atom::Machine(rule.hosts.clone()).into());
+    }
+    out
+}
+
+/// The context's names of an option item: all of them must be there.
+fn option_names(item: &Item, dashed: bool) -> Vec<String> {
+    match (item, dashed) {
+        (Item::Long(name), true) => vec![format!("-{name}")],
+        (Item::Long(name), false) => vec![format!("--{name}")],
+        (Item::Short(letter), _) => vec![format!("-{letter}")],
+        (Item::Dashed(word), true) => vec![format!("-{word}")],
+        (Item::Dashed(word), false) => word.chars().map(|c| format!("-{c}")).collect(),
+        (Item::Argument(_), _) => Vec::new(),
+    }
+}
+
+/// At least one of the items is present: certainly (narrow), possibly (broad).
+fn present(items: &[Item], reading: Reading, dashed: bool) -> Expr {
+    let set = match reading {
+        Reading::Narrow => SetAttr::Certain,
+        Reading::Broad => SetAttr::Options,
+    };
+    let (mut single, mut alternatives, mut globs) = (Vec::new(), Vec::new(), Vec::new());
+    for item in items {
+        if let Item::Argument(glob) = item {
+            globs.push(glob.clone());
+            continue;
+        }
+        let names = option_names(item, dashed);
+        match names.as_slice() {
+            [name] => single.push(name.clone()),
+            _ => alternatives.push(Expr::All(names.into_iter().map(|n| Atom::HasAny(set, vec![n]).into()).collect())),
+        }
+    }
+    single.sort();
+    single.dedup();
+    if reading == Reading::Broad && (!single.is_empty() || !alternatives.is_empty()) {
+        alternatives.insert(0, Atom::Flag(Flag::Open).into());
+    }
+    if !single.is_empty() {
+        alternatives.insert(0, Atom::HasAny(set, single).into());
+    }
+    if !globs.is_empty() {
+        alternatives.push(Atom::Anywhere(globs).into());
+        if reading == Reading::Broad {
+            alternatives.push(Expr::from(Atom::AllKnown).negated());
+        }
+    }
+    Expr::one(alternatives)
+}
+
+/// No option outside the items is present: possibly (narrow), certainly (broad).
+fn only(items: &[Item], reading: Reading, dashed: bool) -> Expr {
+    let mut names: Vec<String> = items.iter().flat_map(|item| option_names(item, dashed)).collect();
+    names.sort();
+    names.dedup();
+    let set = match reading {
+        Reading::Narrow => SetAttr::Options,
+        Reading::Broad => SetAttr::Certain,
+    };
+    Atom::Within(set, names).into()
+}
+
+/// What every permit demands besides its words: a trusted path, a harmless spelling, and
+/// no word that could split or become an option.
+pub(super) fn sure() -> Vec<Expr> {
+    vec![
+        Atom::Flag(Flag::Trusted).into(),
+        Atom::Flag(Flag::Harmless).into(),
+        Expr::from(Atom::Flag(Flag::Open)).negated(),
+    ]
+}
+
+fn flag_term(flag: Flag, term: Option<BoolTerm>) -> Option<Expr> {
+    match term? {
+        BoolTerm::Yes => Some(Atom::Flag(flag).into()),
+        BoolTerm::No => Some(Expr::from(Atom::Flag(flag)).negated()),
+        BoolTerm::Any => None,
+    }
+}
+
+const SETS: [(SetAttr, fn(&When) -> &Option<SetTerm>); 4] = [
+    (SetAttr::Env, |w| &w.env),
+    (SetAttr::Names, |w| &w.names),
+    (SetAttr::Writes, |w| &w.writes),
+    (SetAttr::Wrappers, |w| &w.wrappers),
+];
+
+/// `when` on the permitting side; `None` when it can never hold.
+pub(super) fn when_permits(when: &When) -> Option<Vec<Expr>> {
+    if when.trusted == Some(BoolTerm::No) {
+        return None;
+    }
+    let mut out: Vec<Expr> = Vec::new();
+    out.extend(flag_term(Flag::Dynamic, when.dynamic));
+    out.extend(flag_term(Flag::External, when.external));
+    for (set, term) in SETS {
+        match term(when) {
+            Some(SetTerm::Empty) => out.push(Atom::Empty(set).into()),
+            Some(SetTerm::In(names)) => out.push(Atom::Within(set, names.iter().cloned().collect()).into()),
+            Some(SetTerm::Any) | None => {}
+        }
+    }
+    Some(out)
+}
+
+/// `when` on the restricting side.
+pub(super) fn when_forbids(when: &When) -> Vec<Expr> {
+    let mut out: Vec<Expr> = Vec::new();
+    out.extend(flag_term(Flag::Dynamic, when.dynamic));
+    out.extend(flag_term(Flag::External, when.external));
+    out.extend(flag_term(Flag::Trusted, when.trusted));
+    for (set, term) in SETS {
+        match term(when) {
+            Some(SetTerm::Empty) => out.push(Atom::Empty(set).into()),
+            Some(SetTerm::In(names)) => {
+                let mut names: Vec<String> = names.iter().cloned().collect();
+                match set {
+                    SetAttr::Writes => names.push(Zones::UNKNOWN.into()),
+                    SetAttr::Names => names.push(Zones::UNRESOLVED.into()),
+                    _ => {}
+                }
+                names.sort();
+                out.push(Atom::HasAny(set, names).into());
+            }
+            Some(SetTerm::Any) | None => {}
+        }
+    }
+    out
+}
+
+/// The built-in guards of the permits of a rule of tier 0 or 1, for facts of which its
+/// `when` does not speak. `inspect_only`: the allowance at rung 0, which writes nothing.
+pub(super) fn guards(rule: &Rule, config: &Config, inspect_only: bool) -> Vec<Expr> {
+    let when = &rule.when;
+    if rule.tier >= Tier::UNMATCHED {
+        return Vec::new();
+    }
+    let mut out: Vec<Expr> = Vec::new();
+    if when.dynamic.is_none() {
+        out.push(Expr::from(Atom::Flag(Flag::Dynamic)).negated());
+    }
+    if when.env.is_none() {
+        out.push(if config.allowed_env.is_empty() {
+            Atom::Empty(SetAttr::Env).into()
+        } else {
+            Atom::Within(SetAttr::Env, config.allowed_env.clone()).into()
+        });
+    }
+    if when.names.is_none() {
+        let mut zones = Zones::GUARDED.map(str::to_owned).to_vec();
+        zones.push(Zones::UNRESOLVED.into());
+        out.push(Expr::from(Atom::HasAny(SetAttr::Names, zones)).negated());
+    }
+    if when.writes.is_none() {
+        out.push(if inspect_only {
+            Atom::Empty(SetAttr::Writes).into()
+        } else {
+            Atom::Within(SetAttr::Writes, Zones::WRITABLE.map(str::to_owned).to_vec()).into()
+        });
+    }
+    out
+}

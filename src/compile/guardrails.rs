@@ -1,0 +1,82 @@
+//! Hand-written guardrails: Cedar that may only take away (DESIGN 5).
+
+use std::str::FromStr;
+
+use cedar_policy::{Effect as CedarEffect, PolicyId, PolicySet as CedarSet};
+
+use super::schema_text;
+use crate::diag::{Code, Finding};
+use crate::model::PolicySet;
+use crate::source::Span;
+
+/// One policy of a guardrail file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guardrail {
+    /// Its id: file and number.
+    pub id: String,
+    /// Its text in Cedar's own formatting, so that layout is no change.
+    pub text: String,
+    /// The file.
+    pub span: Span,
+}
+
+/// Parses and validates the guardrail files of a set. `names` gives each file its name.
+pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &mut Vec<Finding>) -> Vec<Guardrail> {
+    let mut out = Vec::new();
+    if set.guardrails.is_empty() {
+        return out;
+    }
+    let schema = cedar_policy::Schema::from_cedarschema_str(&schema_text(set.surfaces.keys().copied()))
+        .map(|(schema, _)| schema);
+    for (span, text) in &set.guardrails {
+        let parsed = match CedarSet::from_str(text) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                sink.push(
+                    Finding::new(Code::GUARDRAIL, *span, format!("this is not Cedar: {error}"))
+                        .help("see the Cedar policy syntax; each policy ends with `;`"),
+                );
+                continue;
+            }
+        };
+        if parsed.templates().next().is_some() {
+            sink.push(
+                Finding::new(Code::GUARDRAIL, *span, "a guardrail cannot be a template")
+                    .help("write it without `?principal` and `?resource`"),
+            );
+        }
+        if parsed.policies().any(|p| p.effect() == CedarEffect::Permit) {
+            sink.push(
+                Finding::new(Code::GUARDRAIL, *span, "a guardrail permits something")
+                    .help("guardrails only forbid; what is allowed stands in tier maps"),
+            );
+        }
+        match &schema {
+            Ok(schema) => {
+                let result = cedar_policy::Validator::new(schema.clone()).validate(&parsed, cedar_policy::ValidationMode::Strict);
+                for error in result.validation_errors() {
+                    sink.push(
+                        Finding::new(Code::GUARDRAIL, *span, format!("{error}"))
+                            .help("`polctl compile` prints the schema that guardrails are checked against"),
+                    );
+                }
+            }
+            Err(error) => sink.push(Finding::new(Code::INCONCLUSIVE, *span, format!("the generated schema is not valid: {error}"))),
+        }
+        let name = names(*span);
+        let mut policies: Vec<String> = parsed.policies().map(ToString::to_string).collect();
+        policies.sort();
+        for (index, text) in policies.into_iter().enumerate() {
+            out.push(Guardrail { id: format!("guardrail/{name}/{}", index + 1), text, span: *span });
+        }
+    }
+    out
+}
+
+impl Guardrail {
+    /// The policy, parsed under its id.
+    pub(crate) fn parse(&self) -> Result<cedar_policy::Policy, super::CompileError> {
+        cedar_policy::Policy::parse(Some(PolicyId::new(&self.id)), &self.text)
+            .map_err(|e| super::CompileError::Parse { what: self.id.clone(), source: Box::new(e) })
+    }
+}

@@ -1,0 +1,221 @@
+//! Model → Cedar: policies, schema, `policy_id` (DESIGN 5).
+//!
+//! A rule becomes at most three [`Policy`] values: permits at its rungs and above under its
+//! narrow reading, and a forbid below them under its broad reading. Built-in guardrails and
+//! `unmatched` become policies too. The same input always gives the same bytes.
+
+mod cedar;
+mod commands;
+mod egress;
+mod expr;
+mod guardrails;
+mod schema;
+
+pub use cedar::{CompileError, PolicyText, render};
+pub use expr::{Address, Atom, Expr, Flag, SetAttr};
+pub use guardrails::{Guardrail, parse_guardrails};
+pub use schema::schema_text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+use self::commands::{CommandRule, Reading};
+use crate::model::{FACTS_VERSION, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface};
+
+/// Permit or forbid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// `permit`
+    Permit,
+    /// `forbid`
+    Forbid,
+}
+
+/// Where a policy comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The rule at this index of the set.
+    Rule(usize),
+    /// The surface's `unmatched`.
+    Unmatched,
+    /// The guardrail on inputs from outside the session.
+    Provenance,
+    /// The guardrail on addresses that are not public.
+    NonPublic,
+}
+
+/// One generated policy.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Cedar policy id.
+    pub id: String,
+    /// Its surface.
+    pub surface: Surface,
+    /// Permit or forbid.
+    pub effect: Effect,
+    /// The rungs (actions) that it is about.
+    pub rungs: Range<u8>,
+    /// Groups of conditions, each a `when` clause; all must hold.
+    pub clauses: Vec<Expr>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The only programs that it can be about, when it names them.
+    pub programs: Option<Vec<String>>,
+}
+
+impl Policy {
+    /// Whether the policy holds for these facts.
+    pub fn holds(&self, facts: &crate::model::Facts) -> bool {
+        self.clauses.iter().all(|clause| clause.holds(facts))
+    }
+}
+
+/// A compiled policy set.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The set that it was compiled from.
+    pub set: PolicySet,
+    /// All policies, in order of surface, rule and effect.
+    pub policies: Vec<Policy>,
+    /// Hand-written guardrails, in order of file.
+    pub guardrails: Vec<Guardrail>,
+}
+
+/// Compiles a set. Guardrails must have been parsed by [`parse_guardrails`].
+pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
+    let mut policies = Vec::new();
+    let mut seen = BTreeSet::new();
+    for surface in set.surfaces.keys() {
+        built_in(&set, *surface, &mut policies);
+    }
+    for (index, rule) in set.rules.iter().enumerate() {
+        // The same rule twice at one tier is one policy; the analysis reports it.
+        if seen.insert((rule.surface, rule.tier, rule.normalised())) {
+            policies.extend(rule_policies(&set, index, rule));
+        }
+    }
+    Compiled { set, policies, guardrails }
+}
+
+fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
+    let mut push = |name: &str, effect, rungs: Range<u8>, clauses, origin| {
+        if !rungs.is_empty() {
+            out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, programs: None });
+        }
+    };
+    if let Some(info) = set.surfaces.get(&surface) {
+        push("unmatched", Effect::Permit, info.unmatched.allowing_rungs(), Vec::new(), Origin::Unmatched);
+    }
+    if set.config.provenance == Provenance::Enforce {
+        let external = Atom::Flag(Flag::External).into();
+        push("provenance", Effect::Forbid, 0..2, vec![external], Origin::Provenance);
+    }
+    if surface == Surface::Egress {
+        push("non-public", Effect::Forbid, 0..RUNGS, vec![egress::non_public()], Origin::NonPublic);
+    }
+}
+
+/// The policies of one rule.
+fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
+    let programs = match &rule.matcher {
+        Matcher::Command { pattern, .. } => pattern
+            .literal_programs()
+            .map(|names| names.into_iter().map(str::to_owned).collect()),
+        Matcher::Egress { .. } => None,
+    };
+    let policy = |name: &str, effect, rungs: Range<u8>, clauses: Vec<Vec<Expr>>| Policy {
+        id: format!("{}/{}/tier{}/{name}", rule.surface, rule.id, rule.tier),
+        surface: rule.surface,
+        effect,
+        rungs,
+        clauses: clauses.into_iter().filter(|c| !c.is_empty()).map(Expr::All).collect(),
+        origin: Origin::Rule(index),
+        programs: programs.clone(),
+    };
+    let mut out = Vec::new();
+    let (allow, deny) = (rule.tier.allowing_rungs(), rule.tier.forbidding_rungs());
+    match &rule.matcher {
+        Matcher::Command { pattern, with, only, unless, run_as } => {
+            let parts = CommandRule { rule, pattern, with, only: only.as_deref(), unless, run_as };
+            if let Some(when) = commands::when_permits(&rule.when).filter(|_| !allow.is_empty()) {
+                let narrow = |inspect_only| {
+                    let mut conditions = when.clone();
+                    conditions.extend(parts.subjects(Reading::Narrow));
+                    vec![
+                        parts.words(Reading::Narrow),
+                        commands::sure(),
+                        conditions,
+                        commands::guards(rule, &set.config, inspect_only),
+                    ]
+                };
+                if rule.tier.number() == 0 && rule.when.writes.is_none() {
+                    out.push(policy("permit-inspect", Effect::Permit, 0..1, narrow(true)));
+                    out.push(policy("permit", Effect::Permit, 1..RUNGS, narrow(false)));
+                } else {
+                    out.push(policy("permit", Effect::Permit, allow, narrow(false)));
+                }
+            }
+            if !deny.is_empty() {
+                let mut conditions = commands::when_forbids(&rule.when);
+                conditions.extend(parts.subjects(Reading::Broad));
+                out.push(policy("forbid", Effect::Forbid, deny, vec![parts.words(Reading::Broad), conditions]));
+            }
+        }
+        Matcher::Egress { pattern, secrets } => {
+            let condition = |reading| vec![egress::condition(rule, pattern, secrets, reading)];
+            if !allow.is_empty() {
+                out.push(policy("permit", Effect::Permit, allow, condition(Reading::Narrow)));
+            }
+            if !deny.is_empty() {
+                out.push(policy("forbid", Effect::Forbid, deny, condition(Reading::Broad)));
+            }
+        }
+    }
+    out
+}
+
+impl Compiled {
+    /// The rule that a policy comes from.
+    pub fn rule_of(&self, policy: &Policy) -> Option<&Rule> {
+        match policy.origin {
+            Origin::Rule(index) => self.set.rules.get(index),
+            _ => None,
+        }
+    }
+
+    /// SHA-256 over everything that decides: facts version, schema, what facts depend on, and
+    /// every policy without its place and reason, in order of id. Editing prose or moving a
+    /// rule does not change it.
+    pub fn policy_id(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut feed = |text: &str| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text.as_bytes());
+        };
+        feed("polctl policy set v1");
+        feed(&FACTS_VERSION.to_string());
+        feed(&schema_text(self.set.surfaces.keys().copied()));
+        for zone in self.set.config.zones.names() {
+            feed(zone);
+            for pattern in self.set.config.zones.get(zone).map(|(p, _)| p).into_iter().flatten() {
+                feed(&pattern.to_string());
+            }
+        }
+        for dir in &self.set.config.trusted_dirs {
+            feed(dir);
+        }
+        let texts: BTreeMap<&str, String> =
+            self.policies.iter().map(|p| (p.id.as_str(), cedar::body(p))).collect();
+        for (id, text) in texts {
+            feed(id);
+            feed(&text);
+        }
+        for guardrail in &self.guardrails {
+            feed(&guardrail.text);
+        }
+        let digest = hash.finalize();
+        digest.iter().map(|b| format!("{b:02x}")).collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! The registry of finding codes: one row each, in the order of the documentation.
+
+use super::Level;
+
+/// A finding's code: a short name that never changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(&'static str);
+
+impl Code {
+    /// The name, as in output and configuration.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// The code with this name.
+    pub fn from_name(name: &str) -> Option<Code> {
+        CODES.iter().map(|info| info.code).find(|code| code.0 == name)
+    }
+}
+
+/// What a finding of a code means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The input cannot be read as policy: exit code 2, no verdict (DESIGN 9).
+    Malformed,
+    /// The policy says something that is wrong or new: exit code 1 at level error.
+    Policy,
+    /// polctl could not decide: exit code 3.
+    Inconclusive,
+}
+
+/// One row of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeInfo {
+    /// The code.
+    pub code: Code,
+    /// Level when configuration says nothing.
+    pub level: Level,
+    /// What it means for the run.
+    pub kind: Kind,
+    /// One line for lists.
+    pub title: &'static str,
+    /// What it is about and what to do, for `polctl rule CODE`.
+    pub text: &'static str,
+}
+
+/// The row of a code. Codes can only be made here, so there always is one.
+pub fn info(code: Code) -> &'static CodeInfo {
+    static UNKNOWN: CodeInfo = CodeInfo {
+        code: Code("internal"),
+        level: Level::Error,
+        kind: Kind::Inconclusive,
+        title: "internal error",
+        text: "A finding without a registered code. This is a defect of polctl; please report it.",
+    };
+    CODES.iter().find(|info| info.code == code).unwrap_or(&UNKNOWN)
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident $code:literal $level:ident $kind:ident $title:literal $text:literal)*) => {
+        impl Code {
+            $(#[doc = $title] pub const $name: Code = Code($code);)*
+        }
+        /// Every code, in the order of the documentation.
+        pub const CODES: &[CodeInfo] = &[
+            $(CodeInfo { code: Code::$name, level: Level::$level, kind: Kind::$kind, title: $title, text: $text },)*
+        ];
+    };
+}
+
+codes! {
+    WIDENING "widening" Error Policy
+        "a request is permitted that was not permitted before"
+        "The new version allows the shown request at a rung (tier) at which the old version did not. The witness was replayed through the Cedar authorizer on both versions. Narrow the rule that now permits it, or bring back the one that is gone."
+    NARROWING "narrowing" Note Policy
+        "a request is no longer permitted that was permitted before"
+        "The old version allows the shown request at a rung at which the new version does not. Nothing is wrong; the line is there so that nobody is surprised."
+    CONFIG_WIDENING "config-widening" Error Policy
+        "a change of the configuration permits more"
+        "A zone, a trusted directory, an allowed environment variable, the provenance guardrail or a hand-written guardrail changed in the direction that lets more requests through. The configuration is policy too (see `polctl.yaml` in docs/policy-format.md)."
+    INCONCLUSIVE "inconclusive" Error Inconclusive
+        "polctl could not decide a question within its bounds"
+        "The search for a request that is newly permitted ended without an answer: the bound was reached, a hand-written guardrail stood in the way, or a witness did not reproduce. This is never a pass. Split the rule into simpler ones, or report the case."
+    NOT_CONTAINED "not-contained" Error Policy
+        "a request is allowed at a rung and refused at a more controlled one"
+        "Each rung must allow what the rung below it allows, since more control is never less permission. Compiled maps have this property by construction."
+    EXAMPLE_FAILS "example-fails" Error Policy
+        "a `match` or `no match` example does not hold"
+        "An example beside a rule is a promise that is checked at every run. Either the rule or the example is wrong; the message says which condition decided."
+    MATCHES_NOTHING "matches-nothing" Error Policy
+        "a rule that no request can match"
+        "The conditions of the rule exclude each other: nobody is protected or permitted by it."
+    SHADOWED "shadowed" Warning Policy
+        "a rule that stricter rules wholly cover"
+        "Everything the rule would allow at its own tier is forbidden there by a stricter rule, since the strictest matching rule wins. Remove it, or narrow the stricter rule (with `with`, a sub-command or a path)."
+    CONTRADICTION "contradiction" Error Policy
+        "the same rule stands at two tiers"
+        "Two rules match exactly the same requests and say different tiers. The stricter one wins; a reader who finds the other first is misled. Keep one."
+    DUPLICATE_RULE "duplicate-rule" Warning Policy
+        "the same rule stands twice at one tier"
+        "The second says nothing new. Remove it, so that a later change cannot be made in one place only."
+    PROGRAM_WILDCARD "program-wildcard" Error Policy
+        "a wildcard stands in program position of a permitting rule"
+        "A rule of tiers 0 to 3 with a wildcard as program permits programs that nobody has looked at. Name the programs: `{cat,head,tail} **`."
+    UNMATCHED_TOO_LOW "unmatched-too-low" Error Policy
+        "`unmatched` is below 2"
+        "What no rule matches has been judged by nobody, so it may not run without a sandbox or a person: `unmatched` is 2, 3 or 4."
+    SUDO_PATH_WILDCARD "sudo-path-wildcard" Error Policy
+        "a wildcard stands in a path argument of a sudo rule"
+        "With elevated rights a wildcard in a path reaches every file: `/var/log/*` also matches `/var/log/../../etc/shadow`, and a link below it. Name the files."
+    SUDO_ESCAPE "sudo-escape" Error Policy
+        "a sudo rule hands free arguments to a program that gives a shell or writes any file"
+        "The program can be made to start a shell or to write any file by an argument that this rule leaves free; under sudo that is root. Write the exact argument list, exclude the options with `only`, or put the rule at tier 4."
+    POSITIONAL_OPTION "positional-option" Warning Policy
+        "a restricting rule looks for an option in one place only"
+        "`git push --force **` restricts only when `--force` is the second word; `git push origin --force` goes past it. Write `git push **` with `with: --force`."
+    EGRESS_WILDCARD "egress-wildcard" Error Policy
+        "an egress host covers a whole top-level domain"
+        "`*.com` or `**.com` permits every host of a top-level domain. Name the domain."
+    GUARDRAIL_USELESS "guardrail-useless" Warning Policy
+        "a permitting rule that a built-in guardrail always stops"
+        "The rule permits only what a guardrail forbids whatever maps say, so it never has an effect."
+    FILE_ENCODING "file-encoding" Error Malformed
+        "a policy file holds bytes that people cannot see or read"
+        "Policy is UTF-8 text. Control characters, a carriage return that ends no line, and characters that change the direction of text or are invisible are refused, since a reviewer would not see what polctl reads."
+    YAML_SYNTAX "yaml-syntax" Error Malformed
+        "YAML that cannot be read"
+        "The file or front matter is not YAML, repeats a key, or uses anchors, which policy does not need."
+    UNKNOWN_KEY "unknown-key" Error Malformed
+        "a key that polctl does not know"
+        "An unknown key would be policy that has no effect, so it is an error. The message names the nearest known key."
+    MISSING_KEY "missing-key" Error Malformed
+        "a key that must be there is missing"
+        "The key has no default, since any guess might permit more than was meant."
+    INVALID_VALUE "invalid-value" Error Malformed
+        "a value that is not of the form the key needs"
+        "See docs/policy-format.md for the form."
+    NOT_SUPPORTED "not-supported" Error Malformed
+        "a part of the format that this version cannot judge"
+        "The key is part of the format, but this version of polctl cannot decide what it permits, and refuses rather than ignore it."
+    NOT_READ "not-read" Warning Policy
+        "a key that this version does not use"
+        "The key belongs to a command that this version does not have. It does not change what the policy permits."
+    FRONT_MATTER "front-matter" Error Malformed
+        "a tier map without front matter"
+        "A tier map starts with `---`, `polctl: v1`, `surface: commands` (or `sudo`, `egress`) and `---`."
+    SURFACE_CONFLICT "surface-conflict" Error Malformed
+        "two files of one surface disagree"
+        "Files of one surface are one set, so they must state the same `unmatched`."
+    TIER_HEADING "tier-heading" Error Malformed
+        "a heading that looks like a tier and is none"
+        "A tier heading begins with `Tier` and a number from 0 to 4, then nothing, a space, a colon or a dash: `## Tier 3: destructive`. It stands outside lists and quotes, and not inside another tier."
+    NO_RULES "no-rules" Error Malformed
+        "a tier map without a rule"
+        "No heading `Tier N` with a rule below it was found. An empty map is more likely a mistake than a wish."
+    RULE_OUTSIDE_TIER "rule-outside-tier" Error Malformed
+        "a rule outside every tier"
+        "A `rules` block or a table with a `rule` column must stand below a heading `Tier N`."
+    UNREAD_CODE "unread-code" Error Malformed
+        "code inside a tier that is not read as a rule"
+        "Inside a tier, code is policy. A rule is a list item that starts with one code span, a row of a table with a `rule` column, or a line of a `rules` block. Write it as one of these, or move the text above the first tier."
+    PROSE_CONDITION "prose-condition" Error Malformed
+        "a condition that only prose states"
+        "The text behind a rule seems to limit it, but nothing enforces prose. Write the condition as an attribute (`unless`, `only`, `with`, `when`), or the sentence as `why`."
+    RAW_HTML "raw-html" Error Malformed
+        "HTML inside a tier"
+        "HTML can hide or change what a reviewer sees. Write Markdown."
+    TABLE_SHAPE "table-shape" Error Malformed
+        "a rule table whose rows or columns do not fit"
+        "Each row needs as many cells as the header; a cell that is too many would be dropped by Markdown in silence. Columns are `rule` and attribute names. Write `\\|` for a bar inside a cell."
+    ATTRIBUTE "attribute" Error Malformed
+        "an attribute that cannot be read"
+        "Attributes are `key: values`; patterns and examples stand in code spans, separated by commas."
+    COMMAND_PATTERN "command-pattern" Error Malformed
+        "a command pattern that cannot be read"
+        "A pattern means what it says or does not compile; see \"Command patterns\" in docs/policy-format.md."
+    EGRESS_PATTERN "egress-pattern" Error Malformed
+        "an egress pattern that cannot be read"
+        "See \"Egress patterns\" in docs/policy-format.md."
+    DUPLICATE_ID "duplicate-id" Error Malformed
+        "two different rules with one id"
+        "An `id` names one rule of a surface, since decisions and approvals refer to it."
+    GUARDRAIL "guardrail" Error Malformed
+        "a guardrail file that is not Cedar with `forbid` policies only"
+        "Guardrails can only take away. Every policy in them is a `forbid` that is valid against the generated schema; templates are not supported."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_find_their_row() {
+        for (index, row) in CODES.iter().enumerate() {
+            assert_eq!(Code::from_name(row.code.as_str()), Some(row.code));
+            assert!(CODES[..index].iter().all(|other| other.code != row.code));
+            assert_eq!(info(row.code).title, row.title);
+            assert!(!row.text.is_empty());
+        }
+    }
+}

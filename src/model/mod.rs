@@ -1,0 +1,39 @@
+//! Validated values: tiers, patterns, rules, zones, configuration, requests.
+//!
+//! Nothing here reads text or knows Cedar. A value of this module means what DESIGN 3 says;
+//! if it could not, it could not be built.
+
+mod config;
+mod egress;
+mod facts;
+mod glob;
+mod pattern;
+mod programs;
+mod request;
+mod rule;
+mod tier;
+mod zones;
+
+pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, Provenance};
+pub use egress::{
+    EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public,
+};
+pub use facts::{BoolTerm, SetTerm, When};
+pub use glob::{Glob, Piece};
+pub use pattern::{CommandPattern, Item, MAX_WORDS};
+pub use programs::{
+    ENTRY_COUNT, Escape, Global, escapes, global_option, has_globals, single_dash_long,
+};
+pub use request::{
+    CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word,
+    option_names,
+};
+pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
+pub use tier::{RUNGS, Surface, Tier};
+pub use zones::{PathPattern, ZoneMatcher, Zones};
+
+pub(crate) use programs::single_dash_programs;
+
+/// Version of the facts that a request is described by: the built-in program table, the
+/// classification of paths and the reading of options. Part of `policy_id`.
+pub const FACTS_VERSION: u32 = 1;

@@ -1,0 +1,388 @@
+//! Named regions of the file system, and which of them a path-like argument names.
+//!
+//! Classification is textual: the file system is never asked, links are not followed. The
+//! patterns become one automaton per zone (`regex-automata`), so that the analysis can search
+//! over exactly the function that classifies a real argument.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use regex_automata::Anchored;
+use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::util::start;
+
+use super::{Glob, Piece};
+use crate::source::Span;
+
+/// Where a path pattern begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Anchor {
+    Root,
+    Home,
+    AnyDepth,
+}
+
+/// A path pattern: `/srv/**`, `~/.ssh/**` or `**/.env`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathPattern {
+    anchor: Anchor,
+    segments: Vec<Glob>,
+    rest: bool,
+}
+
+impl PathPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// A sentence on what cannot be read, fit for a diagnostic.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.contains(|c: char| c.is_control()) {
+            return Err("a path pattern holds no control characters".into());
+        }
+        let (anchor, tail) = if let Some(tail) = text.strip_prefix("**/") {
+            (Anchor::AnyDepth, tail)
+        } else if let Some(tail) = text.strip_prefix("~/") {
+            (Anchor::Home, tail)
+        } else if let Some(tail) = text.strip_prefix('/') {
+            (Anchor::Root, tail)
+        } else {
+            return Err("begin it with `/`, `~/` or `**/`".into());
+        };
+        let mut segments: Vec<&str> = tail.split('/').collect();
+        let rest = segments.last() == Some(&"**");
+        if rest {
+            segments.pop();
+        }
+        if segments.is_empty() && anchor == Anchor::AnyDepth {
+            return Err("`**/**` names every path; name a directory".into());
+        }
+        let segments = segments
+            .into_iter()
+            .map(|segment| match segment {
+                "" => Err("it has an empty segment; write one `/` between names and none at the end".to_owned()),
+                "." | ".." => Err("`.` and `..` cannot stand in it; write the path in full".to_owned()),
+                s if s.contains("**") => Err("`**` stands alone, as the last segment".to_owned()),
+                s if s.contains(['?', '[', '{', '$', '\\']) => {
+                    Err("only `*` is a wildcard here; `?`, `[`, `{`, `$` and `\\` are not".to_owned())
+                }
+                s => Ok(Glob::from_stars(s)),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(PathPattern { anchor, segments, rest })
+    }
+
+    /// The pattern as a regular expression over a path's text; repeated `/` and `.` segments
+    /// do not matter.
+    fn regex(&self) -> String {
+        const SEP: &str = r"/(?:/|\./)*";
+        let mut out = match self.anchor {
+            Anchor::Root => String::new(),
+            Anchor::Home => format!(
+                "(?:~[^/]*|{SEP}root|{SEP}home{SEP}[^/]+|{SEP}Users{SEP}[^/]+)"
+            ),
+            Anchor::AnyDepth => format!("(?:(?s:.)*{SEP})?"),
+        };
+        for (index, segment) in self.segments.iter().enumerate() {
+            if index > 0 || self.anchor != Anchor::AnyDepth {
+                out.push_str(SEP);
+            }
+            for piece in segment.pieces() {
+                match piece {
+                    Piece::Any if segment.is_any() => out.push_str("[^/]+"),
+                    Piece::Any => out.push_str("[^/]*"),
+                    Piece::Text(text) => out.push_str(&escape(text)),
+                }
+            }
+        }
+        if self.rest {
+            out.push_str(if self.segments.is_empty() && self.anchor == Anchor::Root {
+                "/(?s:.)*"
+            } else {
+                "(?:/(?s:.)*)?"
+            });
+        } else {
+            out.push_str(r"(?:/(?:/|\./)*\.?)?");
+        }
+        out
+    }
+
+    /// A path that it covers, as short as its text allows.
+    pub fn sample(&self) -> String {
+        let mut out = match self.anchor {
+            Anchor::Root => String::new(),
+            Anchor::Home => "~".to_owned(),
+            Anchor::AnyDepth => "/x".to_owned(),
+        };
+        for segment in &self.segments {
+            out.push('/');
+            for piece in segment.pieces() {
+                match piece {
+                    Piece::Any => out.push('x'),
+                    Piece::Text(text) => out.push_str(text),
+                }
+            }
+        }
+        if self.rest {
+            out.push_str("/x");
+        }
+        out
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.anchor {
+            Anchor::Root => "",
+            Anchor::Home => "~",
+            Anchor::AnyDepth => "**",
+        })?;
+        for segment in &self.segments {
+            write!(f, "/{segment}")?;
+        }
+        if self.rest { f.write_str("/**") } else { Ok(()) }
+    }
+}
+
+/// Escapes for a regular expression.
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// All zones of a configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Zones {
+    zones: BTreeMap<String, (BTreeSet<PathPattern>, Span)>,
+}
+
+impl Zones {
+    /// Where tiers 0 and 1 may write.
+    pub const WRITABLE: [&'static str; 2] = ["tmp", "workspace"];
+    /// What arguments of tiers 0 and 1 may not name.
+    pub const GUARDED: [&'static str; 2] = ["credential", "policy"];
+    /// In `names`: an argument with `..` whose directory is not known.
+    pub const UNRESOLVED: &'static str = "unresolved";
+    /// In `writes`: a target in no zone.
+    pub const ELSEWHERE: &'static str = "elsewhere";
+    /// In `writes`: a target that is only known at run time.
+    pub const UNKNOWN: &'static str = "unknown";
+    /// Names that no configuration may declare.
+    pub const RESERVED: [&'static str; 5] = ["any", "elsewhere", "none", "unknown", "unresolved"];
+
+    /// The zones that every configuration has until it declares them itself. `span` is where
+    /// a finding about them points. Credential places follow the tools that make them.
+    pub fn built_in(span: Span) -> Self {
+        const CREDENTIAL: [&str; 24] = [
+            "~/.ssh/**", "~/.aws/**", "~/.azure/**", "~/.config/gcloud/**", "~/.kube/**", "~/.docker/config.json",
+            "~/.gnupg/**", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.git-credentials", "~/.config/gh/**",
+            "~/.cargo/credentials.toml", "~/.vault-token", "~/.pgpass", "~/.my.cnf", "~/.config/rclone/**",
+            "~/.terraform.d/credentials.tfrc.json", "/etc/shadow", "/etc/gshadow", "/etc/ssl/private/**",
+            "/proc/*/environ", "**/.env", "**/.env.*",
+        ];
+        const POLICY: [&str; 6] = [
+            "**/CLAUDE_CMDS.md", "**/SUDO.md", "**/proxy.md", "**/polctl.yaml", "/etc/polctl/**", "~/.claude/**",
+        ];
+        let mut zones = Zones::default();
+        for (name, patterns) in [
+            ("workspace", &[][..]),
+            ("tmp", &["/tmp/**", "/var/tmp/**"][..]),
+            ("credential", &CREDENTIAL[..]),
+            ("policy", &POLICY[..]),
+        ] {
+            let patterns = patterns.iter().filter_map(|p| PathPattern::parse(p).ok()).collect();
+            zones.declare(name, patterns, span);
+        }
+        zones
+    }
+
+    /// Declares a zone, or declares it anew.
+    pub fn declare(&mut self, name: &str, patterns: BTreeSet<PathPattern>, span: Span) {
+        self.zones.insert(name.to_owned(), (patterns, span));
+    }
+
+    /// Whether a zone of this name exists.
+    pub fn contains(&self, name: &str) -> bool {
+        self.zones.contains_key(name)
+    }
+
+    /// Names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.zones.keys().map(String::as_str)
+    }
+
+    /// Patterns and place of a zone.
+    pub fn get(&self, name: &str) -> Option<(&BTreeSet<PathPattern>, Span)> {
+        self.zones.get(name).map(|(patterns, span)| (patterns, *span))
+    }
+
+    /// Builds the automata.
+    ///
+    /// # Errors
+    ///
+    /// The name of a zone whose patterns are too many or too complex.
+    pub fn matcher(&self) -> Result<ZoneMatcher, String> {
+        let mut zones = Vec::new();
+        for (name, (patterns, _)) in &self.zones {
+            let alternatives: Vec<String> = patterns.iter().map(PathPattern::regex).collect();
+            let path = build(&format!("(?:{})", alternatives.join("|")), alternatives.is_empty())
+                .ok_or_else(|| name.clone())?;
+            // An argument names a path as a whole, behind `=`, `:`, `@` or `,`, or behind a
+            // short option that it is glued to.
+            let word = build(
+                &format!("(?:(?s:.)*[=:@,]|-[^/~]*)?(?:{})", alternatives.join("|")),
+                alternatives.is_empty(),
+            )
+            .ok_or_else(|| name.clone())?;
+            zones.push(Zone { name: name.clone(), path, word });
+        }
+        let climbing = build(r"(?:(?s:.)*[=:@,/]|-[^/]*)?\.\.(?:/(?s:.)*)?", false)
+            .ok_or_else(|| Zones::UNRESOLVED.to_owned())?;
+        Ok(ZoneMatcher { zones, climbing })
+    }
+}
+
+fn build(regex: &str, empty: bool) -> Option<dense::DFA<Vec<u32>>> {
+    let config = dense::Config::new()
+        .start_kind(StartKind::Anchored)
+        .dfa_size_limit(Some(8 * 1024 * 1024))
+        .determinize_size_limit(Some(32 * 1024 * 1024));
+    let regex = if empty { r"[^\s\S]".to_owned() } else { format!(r"(?:{regex})\z") };
+    dense::Builder::new().configure(config).build(&regex).ok()
+}
+
+/// One zone's automata.
+#[derive(Clone, Debug)]
+struct Zone {
+    name: String,
+    path: dense::DFA<Vec<u32>>,
+    word: dense::DFA<Vec<u32>>,
+}
+
+/// Decides which zones a path or an argument lies in.
+#[derive(Clone, Debug)]
+pub struct ZoneMatcher {
+    zones: Vec<Zone>,
+    climbing: dense::DFA<Vec<u32>>,
+}
+
+impl ZoneMatcher {
+    /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`.
+    pub fn argument(&self, word: &str) -> BTreeSet<String> {
+        let mut found: BTreeSet<String> = self
+            .zones
+            .iter()
+            .filter(|zone| accepts(&zone.word, word))
+            .map(|zone| zone.name.clone())
+            .collect();
+        if accepts(&self.climbing, word) {
+            found.insert(Zones::UNRESOLVED.to_owned());
+        }
+        found
+    }
+
+    /// The zones that a path lies in; empty when in none.
+    pub fn path(&self, path: &str) -> BTreeSet<String> {
+        self.zones
+            .iter()
+            .filter(|zone| accepts(&zone.path, path))
+            .map(|zone| zone.name.clone())
+            .collect()
+    }
+
+    /// The automaton for arguments that name `zone` ([`Zones::UNRESOLVED`] included).
+    pub fn automaton(&self, zone: &str) -> Option<&dense::DFA<Vec<u32>>> {
+        if zone == Zones::UNRESOLVED {
+            return Some(&self.climbing);
+        }
+        self.zones.iter().find(|z| z.name == zone).map(|z| &z.word)
+    }
+
+    /// Names of all zones, [`Zones::UNRESOLVED`] last.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.zones.iter().map(|z| z.name.as_str()).chain([Zones::UNRESOLVED])
+    }
+}
+
+fn accepts(dfa: &dense::DFA<Vec<u32>>, text: &str) -> bool {
+    let Ok(mut state) = dfa.start_state(&start::Config::new().anchored(Anchored::Yes)) else {
+        return true;
+    };
+    for byte in text.bytes() {
+        state = dfa.next_state(state, byte);
+        if dfa.is_dead_state(state) {
+            return false;
+        }
+    }
+    state = dfa.next_eoi_state(state);
+    dfa.is_match_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::SourceMap;
+
+    fn zones() -> ZoneMatcher {
+        let mut map = SourceMap::new();
+        let span = Span::new(map.add("polctl.yaml", None, ""), 0, 0);
+        let mut zones = Zones::built_in(span);
+        let patterns = ["/srv/agents/**"].iter().map(|p| PathPattern::parse(p).unwrap()).collect();
+        zones.declare("workspace", patterns, span);
+        zones.matcher().unwrap()
+    }
+
+    #[test]
+    fn arguments_are_classified_by_text() {
+        let zones = zones();
+        for (word, want) in [
+            ("/srv/agents/a/b", "workspace"),
+            ("/srv/agents", "workspace"),
+            ("/srv//agents/./x", "workspace"),
+            ("/srv/agentsx", ""),
+            ("~/.ssh/id", "credential"),
+            ("~root/.ssh/id", "credential"),
+            ("/root/.ssh", "credential"),
+            ("/home/u/.ssh/id", "credential"),
+            ("--file=/home/u/.ssh/id", "credential"),
+            ("-f/root/.ssh/id", "credential"),
+            ("@/root/.netrc", "credential"),
+            ("file:///root/.netrc", "credential"),
+            (".env", "credential"),
+            ("a/b/.env", "credential"),
+            ("x.env", ""),
+            ("/tmp/x", "tmp"),
+            ("..", "unresolved"),
+            ("../x", "unresolved"),
+            ("a/../b", "unresolved"),
+            ("main..dev", ""),
+            ("HEAD", ""),
+        ] {
+            let got: Vec<String> = zones.argument(word).into_iter().collect();
+            assert_eq!(got.join(","), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn samples_lie_in_their_pattern() {
+        for pattern in ["/a/**", "~/.ssh/**", "**/.env", "/a/*/b*", "/etc/shadow", "/**"] {
+            let parsed = PathPattern::parse(pattern).unwrap();
+            let dfa = build(&parsed.regex(), false).unwrap();
+            assert!(accepts(&dfa, &parsed.sample()), "{pattern} {}", parsed.sample());
+            assert_eq!(parsed.to_string(), pattern);
+        }
+    }
+
+    #[test]
+    fn malformed_patterns_say_what_to_write() {
+        for bad in ["a", "", "/a/", "/a/../b", "/a**", "**/**", "/a/?", "$HOME/x"] {
+            assert!(PathPattern::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

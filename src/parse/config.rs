@@ -1,0 +1,261 @@
+//! `polctl.yaml` → [`Config`] and findings (DESIGN 2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::yaml::{self, Kind, Node};
+use super::{Sink, listed, nearest};
+use crate::diag::{CODES, Code, Finding, Level, info};
+use crate::model::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, PathPattern, Provenance, Zones};
+use crate::source::{FileId, SourceMap, Span, is_plain_relative};
+
+const KEYS: [&str; 13] = [
+    "polctl", "set", "policies", "guardrails", "zones", "trusted_dirs", "allowed_env", "provenance", "levels",
+    "manifests", "retention", "census", "signing",
+];
+
+/// Reads the configuration. `None` after findings that leave nothing to work with.
+pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Config> {
+    let text = map.text(file);
+    let start = Span::new(file, 0, text.lines().next().map_or(0, str::len));
+    if text.trim().is_empty() {
+        sink.push(
+            Finding::new(Code::MISSING_KEY, start, "the configuration is empty")
+                .help("it begins with `polctl: v1`, `set: NAME` and `policies: [CLAUDE_CMDS.md]`"),
+        );
+        return None;
+    }
+    let root = yaml::read(file, 0, text, sink)?;
+    let entries = root.entries("the configuration", sink);
+    let mut config = Config {
+        file,
+        set: String::new(),
+        policies: Vec::new(),
+        guardrails: Vec::new(),
+        zones: Zones::built_in(start),
+        trusted_dirs: sorted(DEFAULT_TRUSTED_DIRS.map(str::to_owned)),
+        trusted_dirs_span: start,
+        allowed_env: sorted(DEFAULT_ALLOWED_ENV.map(str::to_owned)),
+        allowed_env_span: start,
+        provenance: Provenance::Enforce,
+        provenance_span: start,
+        levels: BTreeMap::new(),
+    };
+    let mut seen = BTreeSet::new();
+    for (key, value) in entries {
+        seen.insert(key.name.as_str());
+        entry(&mut config, &key.name, key.span, value, sink);
+    }
+    for (name, help) in [
+        ("polctl", "write `polctl: v1` as the first line"),
+        ("set", "name the policy set: `set: fleet-prod`"),
+        ("policies", "list the tier maps: `policies: [CLAUDE_CMDS.md]`"),
+    ] {
+        if !seen.contains(name) && matches!(root.kind, Kind::Map(_)) {
+            sink.push(Finding::new(Code::MISSING_KEY, start, format!("the key `{name}` is missing")).help(help));
+        }
+    }
+    Some(config)
+}
+
+fn sorted(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let set: BTreeSet<String> = values.into_iter().collect();
+    set.into_iter().collect()
+}
+
+fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Sink) {
+    match name {
+        "polctl" => {
+            if let Some(version) = value.scalar("`polctl`", sink)
+                && version != "v1"
+            {
+                sink.push(
+                    Finding::new(Code::INVALID_VALUE, value.span, format!("`{version}` is no version of the format"))
+                        .help("this polctl reads `polctl: v1`"),
+                );
+            }
+        }
+        "set" => set_name(config, value, sink),
+        "policies" => {
+            config.policies = value.scalars("`policies`", sink);
+            for (path, span) in &config.policies {
+                if !is_plain_relative(path) {
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, *span, format!("`{path}` is not a path below this directory"))
+                            .help("write it relative to `polctl.yaml`, without `..`"),
+                    );
+                }
+            }
+            duplicates(&config.policies, sink);
+            if config.policies.is_empty() {
+                sink.push(
+                    Finding::new(Code::INVALID_VALUE, value.span, "`policies` lists no file")
+                        .help("list the tier maps: `policies: [CLAUDE_CMDS.md]`"),
+                );
+            }
+        }
+        "guardrails" => {
+            config.guardrails = value.scalars("`guardrails`", sink);
+            for (path, span) in &config.guardrails {
+                if !is_plain_relative(path) || !path.ends_with(".cedar") || path.contains("**") {
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, *span, format!("`{path}` is no name of a guardrail file"))
+                            .help("write `guardrails/name.cedar` or `guardrails/*.cedar`"),
+                    );
+                }
+            }
+        }
+        "zones" => zones(config, value, sink),
+        "trusted_dirs" => trusted_dirs(config, key, value, sink),
+        "allowed_env" => allowed_env(config, key, value, sink),
+        "provenance" => {
+            config.provenance_span = Span::new(key.file, key.start, value.span.end);
+            match value.scalar("`provenance`", sink) {
+                Some("enforce") | None => {}
+                Some("off" | "false") => config.provenance = Provenance::Off,
+                Some(other) => sink.push(
+                    Finding::new(Code::INVALID_VALUE, value.span, format!("`{other}` is no setting of `provenance`"))
+                        .help("write `enforce` or `off`"),
+                ),
+            }
+        }
+        "levels" => levels(config, value, sink),
+        "manifests" => sink.push(
+            Finding::new(Code::NOT_SUPPORTED, key, "capability manifests cannot be judged by this version")
+                .help("remove the key until a version that knows manifests is in use; polctl will not pass what it did not read"),
+        ),
+        "retention" | "census" | "signing" => sink.push(
+            Finding::new(Code::NOT_READ, key, format!("`{name}` is not used by this version"))
+                .help("it changes nothing about what the policy permits"),
+        ),
+        _ => sink.push(
+            Finding::new(Code::UNKNOWN_KEY, key, format!("`{name}` is no key of the configuration"))
+                .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
+        ),
+    }
+}
+
+fn duplicates(values: &[(String, Span)], sink: &mut Sink) {
+    let mut seen = BTreeSet::new();
+    for (value, span) in values {
+        if !seen.insert(value) {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, *span, format!("`{value}` is listed twice")).help("list each file once"),
+            );
+        }
+    }
+}
+
+fn set_name(config: &mut Config, value: &Node, sink: &mut Sink) {
+    let Some(name) = value.scalar("`set`", sink) else { return };
+    let good = !name.is_empty()
+        && name.len() <= 64
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if good {
+        name.clone_into(&mut config.set);
+    } else {
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, value.span, format!("`{name}` is no name for a policy set"))
+                .help("use letters, digits, `.`, `_` and `-`, at most 64 of them"),
+        );
+    }
+}
+
+fn zones(config: &mut Config, value: &Node, sink: &mut Sink) {
+    for (key, list) in value.entries("`zones`", sink) {
+        let good = !key.name.is_empty() && key.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+        if !good || Zones::RESERVED.contains(&key.name.as_str()) {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, key.span, format!("`{}` cannot be the name of a zone", key.name))
+                    .help(format!("use lower-case letters, digits, `-` and `_`; {} have a meaning already", listed(&Zones::RESERVED))),
+            );
+            continue;
+        }
+        let mut patterns = BTreeSet::new();
+        for (text, span) in list.scalars(&format!("the zone `{}`", key.name), sink) {
+            match PathPattern::parse(&text) {
+                Ok(pattern) => {
+                    patterns.insert(pattern);
+                }
+                Err(why) => sink.push(
+                    Finding::new(Code::INVALID_VALUE, span, format!("`{text}` is no path pattern")).help(why),
+                ),
+            }
+        }
+        config.zones.declare(&key.name, patterns, Span::new(key.span.file, key.span.start, list.span.end.max(key.span.end)));
+    }
+    if config.zones.matcher().is_err() {
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, value.span, "these path patterns are too many or too complex")
+                .help("use fewer wildcards, or directories instead of files"),
+        );
+    }
+}
+
+fn trusted_dirs(config: &mut Config, key: Span, value: &Node, sink: &mut Sink) {
+    config.trusted_dirs_span = Span::new(key.file, key.start, value.span.end.max(key.end));
+    let mut dirs = Vec::new();
+    for (dir, span) in value.scalars("`trusted_dirs`", sink) {
+        let plain = dir.strip_prefix('/').is_some_and(|d| is_plain_relative(d) && !d.contains(['*', '~', '$']));
+        if plain {
+            dirs.push(dir);
+        } else {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, span, format!("`{dir}` is no absolute directory"))
+                    .help("write it as `/usr/bin`: no wildcard, no `..`, no slash at the end"),
+            );
+        }
+    }
+    config.trusted_dirs = sorted(dirs);
+}
+
+fn allowed_env(config: &mut Config, key: Span, value: &Node, sink: &mut Sink) {
+    config.allowed_env_span = Span::new(key.file, key.start, value.span.end.max(key.end));
+    let mut names = Vec::new();
+    for (name, span) in value.scalars("`allowed_env`", sink) {
+        let good = !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if good {
+            names.push(name);
+        } else {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, span, format!("`{name}` is no name of an environment variable"))
+                    .help("use letters, digits and `_`; there are no wildcards"),
+            );
+        }
+    }
+    config.allowed_env = sorted(names);
+}
+
+fn levels(config: &mut Config, value: &Node, sink: &mut Sink) {
+    for (key, level) in value.entries("`levels`", sink) {
+        let Some(code) = Code::from_name(&key.name) else {
+            let known: Vec<&str> = CODES.iter().map(|i| i.code.as_str()).collect();
+            sink.push(
+                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no finding code", key.name))
+                    .help(format!("{}`polctl rule` lists all codes", nearest(&key.name, &known))),
+            );
+            continue;
+        };
+        let wanted = match level.scalar("a level", sink) {
+            Some("warning") => Level::Warning,
+            Some("error") => Level::Error,
+            Some(other) => {
+                sink.push(
+                    Finding::new(Code::INVALID_VALUE, level.span, format!("`{other}` is no level"))
+                        .help("write `warning` or `error`"),
+                );
+                continue;
+            }
+            None => continue,
+        };
+        if wanted < info(code).level {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, level.span, format!("the level of `{}` can only be raised", key.name))
+                    .help("an error stays an error; remove the line"),
+            );
+        } else {
+            config.levels.insert(code, wanted);
+        }
+    }
+}

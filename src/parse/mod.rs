@@ -1,0 +1,39 @@
+//! Text → model and findings.
+//!
+//! Reads `polctl.yaml`, tier maps and guardrail files. Never stops at the first problem of a
+//! file, never drops anything in silence, and never judges what a rule permits: that is the
+//! analysis' business. Nothing here knows Cedar.
+
+mod attributes;
+mod command_pattern;
+mod config;
+mod egress_pattern;
+mod set;
+mod text;
+mod tier_map;
+mod words;
+mod yaml;
+
+pub use set::{CONFIG_NAME, load};
+pub(crate) use egress_pattern::parse_url;
+
+use similar::get_close_matches;
+
+use crate::diag::Finding;
+
+/// Where parsers put what they find.
+pub(crate) type Sink = Vec<Finding>;
+
+/// The known name nearest to a misspelt one, as the end of a help line.
+fn nearest(name: &str, known: &[&str]) -> String {
+    let lower = name.to_lowercase();
+    match get_close_matches(lower.as_str(), known, 1, 0.6).first() {
+        Some(best) => format!("did you mean `{best}`? "),
+        None => String::new(),
+    }
+}
+
+/// `a`, `b` and `c` as a list in backticks.
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}

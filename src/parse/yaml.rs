@@ -1,0 +1,192 @@
+//! YAML with spans, as a tree that remembers where everything stands.
+//!
+//! `serde-saphyr` does the reading, with limits; typed deserialisation would stop at the first
+//! unknown field, so it is read into this tree and validated by the modules that know the
+//! keys, which can then report every problem of a file at once.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+use super::Sink;
+use crate::diag::{Code, Finding};
+use crate::source::{FileId, Span};
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// `null`, `~` or nothing.
+    Null,
+    /// A scalar, as text; numbers and booleans included.
+    Scalar(String),
+    /// A sequence.
+    Seq(Vec<Node>),
+    /// A mapping, in order, keys unique.
+    Map(Vec<(Key, Node)>),
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+/// A key and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) span: Span,
+}
+
+enum Raw {
+    Null,
+    Scalar(String),
+    Seq(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RawVisitor;
+        impl<'de> Visitor<'de> for RawVisitor {
+            type Value = Raw;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a YAML value")
+            }
+            fn visit_bool<E>(self, v: bool) -> Result<Raw, E> {
+                Ok(Raw::Scalar(v.to_string()))
+            }
+            fn visit_i64<E>(self, v: i64) -> Result<Raw, E> {
+                Ok(Raw::Scalar(v.to_string()))
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Raw, E> {
+                Ok(Raw::Scalar(v.to_string()))
+            }
+            fn visit_f64<E>(self, v: f64) -> Result<Raw, E> {
+                Ok(Raw::Scalar(v.to_string()))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Raw, E> {
+                Ok(Raw::Scalar(v.to_owned()))
+            }
+            fn visit_unit<E>(self) -> Result<Raw, E> {
+                Ok(Raw::Null)
+            }
+            fn visit_none<E>(self) -> Result<Raw, E> {
+                Ok(Raw::Null)
+            }
+            fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<Raw, D::Error> {
+                Raw::deserialize(d)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Raw, A::Error> {
+                let mut out = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    out.push(item);
+                }
+                Ok(Raw::Seq(out))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+                let mut out = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    out.push(entry);
+                }
+                Ok(Raw::Map(out))
+            }
+        }
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+/// Reads `text`, which starts at byte `base` of `file`. `None` after a finding.
+pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Option<Node> {
+    let budget = serde_saphyr::budget! {
+        max_aliases: 0,
+        max_anchors: 0,
+        max_depth: 16,
+        max_documents: 1,
+    };
+    let options = serde_saphyr::options! { budget: budget, with_snippet: false };
+    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
+        Ok(root) => Some(convert(file, base, text, root)),
+        Err(error) => {
+            let span = error.location().map_or(Span::new(file, base, base + text.len().min(1)), |at| {
+                span_of(file, base, text, at)
+            });
+            let message = error.without_snippet().to_string();
+            let message = message.lines().next().unwrap_or("").to_owned();
+            sink.push(
+                Finding::new(Code::YAML_SYNTAX, span, format!("this YAML cannot be read: {message}"))
+                    .help("keys are unique, blocks are indented by spaces, and there are no anchors or aliases"),
+            );
+            None
+        }
+    }
+}
+
+fn convert(file: FileId, base: usize, text: &str, raw: Spanned<Raw>) -> Node {
+    let span = span_of(file, base, text, raw.referenced);
+    let kind = match raw.value {
+        Raw::Null => Kind::Null,
+        Raw::Scalar(text) => Kind::Scalar(text),
+        Raw::Seq(items) => Kind::Seq(items.into_iter().map(|i| convert(file, base, text, i)).collect()),
+        Raw::Map(entries) => Kind::Map(
+            entries
+                .into_iter()
+                .map(|(key, value)| {
+                    let key = Key { span: span_of(file, base, text, key.referenced), name: key.value };
+                    (key, convert(file, base, text, value))
+                })
+                .collect(),
+        ),
+    };
+    Node { kind, span }
+}
+
+fn span_of(file: FileId, base: usize, text: &str, at: Location) -> Span {
+    let span = at.span();
+    let start = span.byte_offset().and_then(|o| usize::try_from(o).ok()).unwrap_or(0).min(text.len());
+    let len = span.byte_len().and_then(|l| usize::try_from(l).ok()).unwrap_or(0);
+    let end = (start + len).min(text.len());
+    Span::new(file, base + start, base + end.max(start))
+}
+
+impl Node {
+    /// The scalar's text, or a finding.
+    pub(super) fn scalar(&self, what: &str, sink: &mut Sink) -> Option<&str> {
+        if let Kind::Scalar(text) = &self.kind {
+            return Some(text);
+        }
+        sink.push(Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a single value")));
+        None
+    }
+
+    /// The scalars of a list (or the single one), or findings.
+    pub(super) fn scalars(&self, what: &str, sink: &mut Sink) -> Vec<(String, Span)> {
+        match &self.kind {
+            Kind::Seq(items) => items
+                .iter()
+                .filter_map(|item| item.scalar(what, sink).map(|text| (text.to_owned(), item.span)))
+                .collect(),
+            _ => {
+                sink.push(
+                    Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a list"))
+                        .help("write it as `[a, b]`, or one `- item` a line"),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// The entries of a mapping, or a finding.
+    pub(super) fn entries(&self, what: &str, sink: &mut Sink) -> &[(Key, Node)] {
+        if let Kind::Map(entries) = &self.kind {
+            return entries;
+        }
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a mapping"))
+                .help("write `key: value`, one a line"),
+        );
+        &[]
+    }
+}

@@ -1,0 +1,202 @@
+//! A policy directory at a git revision, read through the `git` executable's plumbing.
+//!
+//! Only `rev-parse`, `ls-tree` and `cat-file` are run, so no hook, filter or pager of the
+//! repository ever starts. Replacement objects are ignored, since they could show another
+//! tree than the one the revision names; objects are never fetched on the way. A checkout
+//! owned by another user, as CI containers have it, is read all the same: reading plumbing
+//! runs nothing that its configuration names.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::tree::{SourceError, Tree, is_plain_relative};
+use super::{MAX_FILE_BYTES, MAX_FILES};
+
+/// The policy directory `dir` as it stood at a revision.
+#[derive(Clone, Debug)]
+pub struct GitTree {
+    dir: PathBuf,
+    revision: String,
+    commit: String,
+    /// Path of `dir` inside the repository, empty or ending in `/`.
+    prefix: String,
+}
+
+impl GitTree {
+    /// Resolves `revision` in the repository that holds `dir`.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::NoRevision`] with a help text that knows about shallow clones;
+    /// [`SourceError::Git`] when there is no git or no repository.
+    pub fn open(dir: &Path, revision: &str) -> Result<Self, SourceError> {
+        if revision.is_empty() || revision.starts_with('-') || revision.contains(char::is_control) {
+            return Err(SourceError::NoRevision {
+                revision: revision.into(),
+                help: "give a branch, tag, commit or an expression like `HEAD~1`".into(),
+            });
+        }
+        let prefix = git(dir, &["rev-parse", "--show-prefix"]).map_err(|e| match e {
+            SourceError::Git { message, help } if message.contains("not a git repository") => {
+                SourceError::Git {
+                    message,
+                    help: format!(
+                        "`--base {revision}` is a git revision, so the policy directory must be in a git checkout; to compare with a directory, give its path ({help})"
+                    ),
+                }
+            }
+            other => other,
+        })?;
+        let prefix = String::from_utf8_lossy(&prefix).trim_end_matches('\n').to_owned();
+        let spec = format!("{revision}^{{commit}}");
+        let commit = match git(dir, &["rev-parse", "--verify", "--quiet", "--end-of-options", &spec]) {
+            Ok(out) => String::from_utf8_lossy(&out).trim().to_owned(),
+            Err(_) => return Err(no_revision(dir, revision)),
+        };
+        // The commit may be known by name while its tree is not here (shallow or partial clone).
+        if git(dir, &["cat-file", "-e", &format!("{commit}^{{tree}}")]).is_err() {
+            return Err(no_revision(dir, revision));
+        }
+        Ok(GitTree {
+            dir: dir.to_owned(),
+            revision: revision.to_owned(),
+            commit,
+            prefix,
+        })
+    }
+
+    /// The full id of the commit.
+    pub fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// Mode, type and object id of the entry at `path`.
+    fn entry(&self, path: &str) -> Result<Option<(String, String)>, SourceError> {
+        let full = format!("{}{path}", self.prefix);
+        let out = git(
+            &self.dir,
+            &["ls-tree", "-z", "--full-tree", &self.commit, "--", &full],
+        )?;
+        let text = String::from_utf8_lossy(&out);
+        let Some(record) = text.split('\0').find(|r| !r.is_empty()) else {
+            return Ok(None);
+        };
+        let mut head = record.split('\t').next().unwrap_or("").split(' ');
+        let mode = head.next().unwrap_or("").to_owned();
+        let id = head.nth(1).unwrap_or("").to_owned();
+        Ok(Some((mode, id)))
+    }
+}
+
+impl Tree for GitTree {
+    fn label(&self) -> String {
+        format!("revision `{}`", self.revision)
+    }
+
+    fn origin(&self) -> Option<String> {
+        Some(self.revision.clone())
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, SourceError> {
+        if !is_plain_relative(path) {
+            return Err(SourceError::Escapes { path: path.into() });
+        }
+        let Some((mode, id)) = self.entry(path)? else {
+            return Err(SourceError::NotFound {
+                path: path.into(),
+                tree: self.label(),
+            });
+        };
+        if !mode.starts_with("100") {
+            return Err(SourceError::NotRegular {
+                path: path.into(),
+                tree: self.label(),
+            });
+        }
+        let size = git(&self.dir, &["cat-file", "-s", &id])?;
+        let size: usize = String::from_utf8_lossy(&size).trim().parse().unwrap_or(usize::MAX);
+        if size > MAX_FILE_BYTES {
+            return Err(SourceError::TooLarge {
+                path: path.into(),
+                tree: self.label(),
+            });
+        }
+        git(&self.dir, &["cat-file", "blob", &id])
+    }
+
+    fn list(&self, dir: &str) -> Result<Vec<String>, SourceError> {
+        let mut path = format!("{}{dir}", self.prefix);
+        if !dir.is_empty() {
+            path.push('/');
+        }
+        let mut args = vec!["ls-tree", "-z", "--full-tree", "--name-only", &self.commit];
+        if !path.is_empty() {
+            args.extend(["--", path.as_str()]);
+        }
+        let out = git(&self.dir, &args)?;
+        let mut names: Vec<String> = String::from_utf8_lossy(&out)
+            .split('\0')
+            .filter_map(|full| full.strip_prefix(path.as_str()))
+            .filter(|name| !name.is_empty() && !name.contains('/'))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        if names.len() > MAX_FILES * 64 {
+            return Err(SourceError::TooMany { tree: self.label() });
+        }
+        Ok(names)
+    }
+}
+
+/// The message for a missing base: what to do differs when the clone is shallow.
+fn no_revision(dir: &Path, revision: &str) -> SourceError {
+    let shallow = git(dir, &["rev-parse", "--is-shallow-repository"])
+        .is_ok_and(|out| out.starts_with(b"true"));
+    let help = if shallow {
+        "this clone is shallow and does not hold the base: fetch more history first \
+         (`git fetch --unshallow`, or `git fetch --deepen=50`; in GitHub Actions `fetch-depth: 0` at the checkout step; \
+         in Woodpecker `depth: 0` and `partial: false` in the clone settings)"
+    } else {
+        "check the spelling; for a branch of the remote write `origin/NAME`, and run `git fetch` if it is new"
+    };
+    SourceError::NoRevision {
+        revision: revision.into(),
+        help: help.into(),
+    }
+}
+
+/// Runs one read-only plumbing command and returns its standard output.
+fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
+    let output = Command::new("git")
+        // Ownership matters to git because of what a repository's configuration can start;
+        // these commands start nothing. Wildcards are honoured only from the command line.
+        .args(["-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C"])
+        .arg(dir)
+        .args(args)
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| SourceError::Git {
+            message: format!("cannot start `git`: {e}"),
+            help: "install git, or compare directories instead of revisions".into(),
+        })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(SourceError::Git {
+        message: if message.is_empty() {
+            format!("`git {}` ended with {}", args.first().unwrap_or(&""), output.status)
+        } else {
+            message
+        },
+        help: "run polctl where the repository and its history can be read".into(),
+    })
+}
