@@ -1,1 +1,51 @@
-//! x
+//! The command line: arguments, what they mean, one file per command.
+//!
+//! The only module that prints and that knows exit codes.
+
+mod args;
+mod check;
+mod compile;
+mod diff;
+mod output;
+mod rule;
+mod session;
+
+pub use args::Args;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::Command;
+
+/// Exit codes of DESIGN 9.
+pub mod exit {
+    /// Nothing wrong.
+    pub const OK: u8 = 0;
+    /// Findings of level error.
+    pub const FINDINGS: u8 = 1;
+    /// Wrong usage, or input that cannot be read.
+    pub const USAGE: u8 = 2;
+    /// polctl could not decide.
+    pub const INCONCLUSIVE: u8 = 3;
+}
+
+/// Parses the arguments, runs the command and returns its exit code.
+pub fn run() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are answers; everything else is wrong usage.
+            let code = if error.use_stderr() { exit::USAGE } else { exit::OK };
+            let printed = error.print().is_ok();
+            return ExitCode::from(if printed { code } else { exit::USAGE });
+        }
+    };
+    let result = match &args.command {
+        Command::Check(check) => check::run(check),
+        Command::Diff(diff) => diff::run(diff),
+        Command::Compile(compile) => compile::run(compile),
+        Command::Rule(rule) => rule::run(rule),
+    };
+    ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))
+}

@@ -9,11 +9,13 @@ mod commands;
 mod egress;
 mod expr;
 mod guardrails;
+mod index;
 mod schema;
 
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
 pub use guardrails::{Guardrail, parse_guardrails};
+pub use index::PolicyIndex;
 pub use schema::schema_text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +24,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use self::commands::{CommandRule, Reading};
-use crate::model::{FACTS_VERSION, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface};
+use crate::model::{FACTS_VERSION, HostPattern, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface};
 
 /// Permit or forbid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,8 +63,8 @@ pub struct Policy {
     pub clauses: Vec<Expr>,
     /// Where it comes from.
     pub origin: Origin,
-    /// The only programs that it can be about, when it names them.
-    pub programs: Option<Vec<String>>,
+    /// The programs or domains that it can be about, when its condition names them.
+    pub keys: Option<Vec<String>>,
 }
 
 impl Policy {
@@ -102,7 +104,7 @@ pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
 fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
     let mut push = |name: &str, effect, rungs: Range<u8>, clauses, origin| {
         if !rungs.is_empty() {
-            out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, programs: None });
+            out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, keys: None });
         }
     };
     if let Some(info) = set.surfaces.get(&surface) {
@@ -119,11 +121,16 @@ fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
 
 /// The policies of one rule.
 fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
-    let programs = match &rule.matcher {
+    let keys = match &rule.matcher {
         Matcher::Command { pattern, .. } => pattern
             .literal_programs()
             .map(|names| names.into_iter().map(str::to_owned).collect()),
-        Matcher::Egress { .. } => None,
+        Matcher::Egress { pattern, .. } => match &pattern.host {
+            HostPattern::Exact(host) | HostPattern::SubDomains(host) | HostPattern::DomainTree(host) => {
+                Some(vec![host.clone()])
+            }
+            HostPattern::Network(_) => None,
+        },
     };
     let policy = |name: &str, effect, rungs: Range<u8>, clauses: Vec<Vec<Expr>>| Policy {
         id: format!("{}/{}/tier{}/{name}", rule.surface, rule.id, rule.tier),
@@ -132,7 +139,7 @@ fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
         rungs,
         clauses: clauses.into_iter().filter(|c| !c.is_empty()).map(Expr::All).collect(),
         origin: Origin::Rule(index),
-        programs: programs.clone(),
+        keys: keys.clone(),
     };
     let mut out = Vec::new();
     let (allow, deny) = (rule.tier.allowing_rungs(), rule.tier.forbidding_rungs());

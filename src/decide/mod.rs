@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use cedar_policy::{Authorizer, Decision, Entities, PolicySet as CedarSet};
 
-use crate::compile::{CompileError, Compiled, Policy, render};
+use crate::compile::{CompileError, Compiled, Policy, PolicyIndex, render};
 use crate::model::{Facts, RUNGS, Surface};
 use crate::source::SourceMap;
 
@@ -21,33 +21,20 @@ use crate::source::SourceMap;
 pub struct Decider<'a> {
     compiled: &'a Compiled,
     map: &'a SourceMap,
-    slices: HashMap<(Surface, String), CedarSet>,
-    by_program: HashMap<(Surface, &'a str), Vec<&'a Policy>>,
-    any_program: HashMap<Surface, Vec<&'a Policy>>,
+    index: PolicyIndex,
+    /// By surface and positions of the policies in it.
+    slices: HashMap<(Surface, Vec<usize>), CedarSet>,
     authorizer: Authorizer,
 }
 
 impl<'a> Decider<'a> {
     /// A decider for a compiled set.
     pub fn new(compiled: &'a Compiled, map: &'a SourceMap) -> Self {
-        let mut by_program: HashMap<(Surface, &'a str), Vec<&'a Policy>> = HashMap::new();
-        let mut any_program: HashMap<Surface, Vec<&'a Policy>> = HashMap::new();
-        for policy in &compiled.policies {
-            match &policy.programs {
-                Some(programs) => {
-                    for program in programs {
-                        by_program.entry((policy.surface, program.as_str())).or_default().push(policy);
-                    }
-                }
-                None => any_program.entry(policy.surface).or_default().push(policy),
-            }
-        }
         Decider {
             compiled,
             map,
+            index: PolicyIndex::new(&compiled.policies),
             slices: HashMap::new(),
-            by_program,
-            any_program,
             authorizer: Authorizer::new(),
         }
     }
@@ -57,10 +44,10 @@ impl<'a> Decider<'a> {
         self.compiled
     }
 
-    /// The policies that can apply to a program, in no particular order.
-    pub fn candidates(&self, surface: Surface, program: &str) -> impl Iterator<Item = &'a Policy> {
-        let own = self.by_program.get(&(surface, program)).into_iter().flatten().copied();
-        own.chain(self.any_program.get(&surface).into_iter().flatten().copied())
+    /// The policies that can apply to a request.
+    pub fn candidates(&self, surface: Surface, facts: &Facts) -> Vec<&'a Policy> {
+        let positions = self.index.candidates(surface, facts);
+        positions.into_iter().filter_map(|at| self.compiled.policies.get(at)).collect()
     }
 
     /// Whether Cedar allows the request at a rung.
@@ -73,13 +60,9 @@ impl<'a> Decider<'a> {
         if !self.compiled.set.surfaces.contains_key(&surface) {
             return Ok(false);
         }
-        let program = match facts {
-            Facts::Command(facts) => facts.program.clone(),
-            Facts::Egress(_) => String::new(),
-        };
-        let key = (surface, program);
+        let key = (surface, self.index.candidates(surface, facts));
         if !self.slices.contains_key(&key) {
-            let slice = self.slice(surface, &key.1)?;
+            let slice = self.slice(&key.1)?;
             self.slices.insert(key.clone(), slice);
         }
         let Some(slice) = self.slices.get(&key) else { return Ok(false) };
@@ -105,13 +88,13 @@ impl<'a> Decider<'a> {
         Ok(None)
     }
 
-    fn slice(&self, surface: Surface, program: &str) -> Result<CedarSet, CompileError> {
+    fn slice(&self, positions: &[usize]) -> Result<CedarSet, CompileError> {
         let mut set = CedarSet::new();
         let mut add = |policy: cedar_policy::Policy| {
             let id = policy.id().to_string();
             set.add(policy).map_err(|e| CompileError::Parse { what: id, source: Box::new(e) })
         };
-        for policy in self.candidates(surface, program) {
+        for policy in positions.iter().filter_map(|at| self.compiled.policies.get(*at)) {
             add(render(self.compiled, policy, self.map).parse()?)?;
         }
         for guardrail in &self.compiled.guardrails {

@@ -7,6 +7,7 @@ mod config;
 mod egress;
 mod facts;
 mod glob;
+mod path_nfa;
 mod pattern;
 mod programs;
 mod request;
@@ -32,6 +33,7 @@ pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
 pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, ZoneMatcher, Zones};
 
+pub(crate) use path_nfa::{PathNfa, States};
 pub(crate) use programs::single_dash_programs;
 
 /// Version of the facts that a request is described by: the built-in program table, the

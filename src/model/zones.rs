@@ -1,16 +1,14 @@
 //! Named regions of the file system, and which of them a path-like argument names.
 //!
 //! Classification is textual: the file system is never asked, links are not followed. The
-//! patterns become one automaton per zone (`regex-automata`), so that the analysis can search
-//! over exactly the function that classifies a real argument.
+//! patterns become one automaton per zone, so that the analysis can search over exactly the
+//! function that classifies a real argument.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fmt;
 
-use regex_automata::Anchored;
-use regex_automata::dfa::{Automaton, StartKind, dense};
-use regex_automata::util::start;
 
+use super::path_nfa::{Head, PathNfa};
 use super::{Glob, Piece};
 use crate::source::Span;
 
@@ -72,39 +70,14 @@ impl PathPattern {
         Ok(PathPattern { anchor, segments, rest })
     }
 
-    /// The pattern as a regular expression over a path's text; repeated `/` and `.` segments
-    /// do not matter.
-    fn regex(&self) -> String {
-        const SEP: &str = r"/(?:/|\./)*";
-        let mut out = match self.anchor {
-            Anchor::Root => String::new(),
-            Anchor::Home => format!(
-                "(?:~[^/]*|{SEP}root|{SEP}home{SEP}[^/]+|{SEP}Users{SEP}[^/]+)"
-            ),
-            Anchor::AnyDepth => format!("(?:(?s:.)*{SEP})?"),
+    /// The parts that an automaton is built from.
+    fn parts(&self) -> (Head, &[Glob], bool) {
+        let head = match self.anchor {
+            Anchor::Root => Head::Root,
+            Anchor::Home => Head::Home,
+            Anchor::AnyDepth => Head::AnyDepth,
         };
-        for (index, segment) in self.segments.iter().enumerate() {
-            if index > 0 || self.anchor != Anchor::AnyDepth {
-                out.push_str(SEP);
-            }
-            for piece in segment.pieces() {
-                match piece {
-                    Piece::Any if segment.is_any() => out.push_str("[^/]+"),
-                    Piece::Any => out.push_str("[^/]*"),
-                    Piece::Text(text) => out.push_str(&escape(text)),
-                }
-            }
-        }
-        if self.rest {
-            out.push_str(if self.segments.is_empty() && self.anchor == Anchor::Root {
-                "/(?s:.)*"
-            } else {
-                "(?:/(?s:.)*)?"
-            });
-        } else {
-            out.push_str(r"(?:/(?:/|\./)*\.?)?");
-        }
-        out
+        (head, &self.segments, self.rest)
     }
 
     /// A path that it covers, as short as its text allows.
@@ -142,18 +115,6 @@ impl fmt::Display for PathPattern {
         }
         if self.rest { f.write_str("/**") } else { Ok(()) }
     }
-}
-
-/// Escapes for a regular expression.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        if c.is_ascii_punctuation() {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// All zones of a configuration.
@@ -223,53 +184,32 @@ impl Zones {
     }
 
     /// Builds the automata.
-    ///
-    /// # Errors
-    ///
-    /// The name of a zone whose patterns are too many or too complex.
-    pub fn matcher(&self) -> Result<ZoneMatcher, String> {
-        let mut zones = Vec::new();
-        for (name, (patterns, _)) in &self.zones {
-            let alternatives: Vec<String> = patterns.iter().map(PathPattern::regex).collect();
-            let path = build(&format!("(?:{})", alternatives.join("|")), alternatives.is_empty())
-                .ok_or_else(|| name.clone())?;
-            // An argument names a path as a whole, behind `=`, `:`, `@` or `,`, or behind a
-            // short option that it is glued to.
-            let word = build(
-                &format!("(?:(?s:.)*[=:@,]|-[^/~]*)?(?:{})", alternatives.join("|")),
-                alternatives.is_empty(),
-            )
-            .ok_or_else(|| name.clone())?;
-            zones.push(Zone { name: name.clone(), path, word });
-        }
-        let climbing = build(r"(?:(?s:.)*[=:@,/]|-[^/]*)?\.\.(?:/(?s:.)*)?", false)
-            .ok_or_else(|| Zones::UNRESOLVED.to_owned())?;
-        Ok(ZoneMatcher { zones, climbing })
+    pub fn matcher(&self) -> ZoneMatcher {
+        let zones = self
+            .zones
+            .iter()
+            .map(|(name, (patterns, _))| {
+                let path = PathNfa::paths(patterns.iter().map(PathPattern::parts));
+                Zone { name: name.clone(), word: path.clone().arguments(), path }
+            })
+            .collect();
+        ZoneMatcher { zones, climbing: PathNfa::climbing() }
     }
-}
-
-fn build(regex: &str, empty: bool) -> Option<dense::DFA<Vec<u32>>> {
-    let config = dense::Config::new()
-        .start_kind(StartKind::Anchored)
-        .dfa_size_limit(Some(8 * 1024 * 1024))
-        .determinize_size_limit(Some(32 * 1024 * 1024));
-    let regex = if empty { r"[^\s\S]".to_owned() } else { format!(r"(?:{regex})\z") };
-    dense::Builder::new().configure(config).build(&regex).ok()
 }
 
 /// One zone's automata.
 #[derive(Clone, Debug)]
 struct Zone {
     name: String,
-    path: dense::DFA<Vec<u32>>,
-    word: dense::DFA<Vec<u32>>,
+    path: PathNfa,
+    word: PathNfa,
 }
 
 /// Decides which zones a path or an argument lies in.
 #[derive(Clone, Debug)]
 pub struct ZoneMatcher {
     zones: Vec<Zone>,
-    climbing: dense::DFA<Vec<u32>>,
+    climbing: PathNfa,
 }
 
 impl ZoneMatcher {
@@ -278,10 +218,10 @@ impl ZoneMatcher {
         let mut found: BTreeSet<String> = self
             .zones
             .iter()
-            .filter(|zone| accepts(&zone.word, word))
+            .filter(|zone| zone.word.matches(word))
             .map(|zone| zone.name.clone())
             .collect();
-        if accepts(&self.climbing, word) {
+        if self.climbing.matches(word) {
             found.insert(Zones::UNRESOLVED.to_owned());
         }
         found
@@ -291,37 +231,51 @@ impl ZoneMatcher {
     pub fn path(&self, path: &str) -> BTreeSet<String> {
         self.zones
             .iter()
-            .filter(|zone| accepts(&zone.path, path))
+            .filter(|zone| zone.path.matches(path))
             .map(|zone| zone.name.clone())
             .collect()
     }
 
     /// The automaton for arguments that name `zone` ([`Zones::UNRESOLVED`] included).
-    pub fn automaton(&self, zone: &str) -> Option<&dense::DFA<Vec<u32>>> {
+    pub(crate) fn automaton(&self, zone: &str) -> Option<&PathNfa> {
         if zone == Zones::UNRESOLVED {
             return Some(&self.climbing);
         }
         self.zones.iter().find(|z| z.name == zone).map(|z| &z.word)
     }
 
+    /// A path in `zone` here that is not in `zone` of `other`, if there is one: one of the
+    /// shortest. Sound and complete, since both are automata over the path's text.
+    pub fn path_beyond(&self, zone: &str, other: &ZoneMatcher, alphabet: &str) -> Option<String> {
+        let of = |matcher: &ZoneMatcher| matcher.zones.iter().find(|z| z.name == zone).map(|z| z.path.clone());
+        let own = of(self)?;
+        let theirs = of(other).unwrap_or_else(|| PathNfa::paths(std::iter::empty()));
+        let mut chars: Vec<char> = alphabet.chars().chain("/.~".chars()).collect();
+        // One character that no pattern mentions stands for all such.
+        chars.extend("xyzabcdefghijklmnopqrstuvw0123456789éèêëàâäöüß".chars().find(|c| !alphabet.contains(*c)));
+        chars.sort_unstable();
+        chars.dedup();
+        let begin = (own.start(), theirs.start());
+        let mut seen = HashSet::from([begin.clone()]);
+        let mut queue = VecDeque::from([(begin, String::new())]);
+        while let Some(((a, b), path)) = queue.pop_front() {
+            if own.accepts(&a) && !theirs.accepts(&b) {
+                return Some(path);
+            }
+            for c in &chars {
+                let next = (own.step(&a, *c), theirs.step(&b, *c));
+                if !next.0.is_empty() && seen.insert(next.clone()) {
+                    queue.push_back((next, format!("{path}{c}")));
+                }
+            }
+        }
+        None
+    }
+
     /// Names of all zones, [`Zones::UNRESOLVED`] last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.zones.iter().map(|z| z.name.as_str()).chain([Zones::UNRESOLVED])
     }
-}
-
-fn accepts(dfa: &dense::DFA<Vec<u32>>, text: &str) -> bool {
-    let Ok(mut state) = dfa.start_state(&start::Config::new().anchored(Anchored::Yes)) else {
-        return true;
-    };
-    for byte in text.bytes() {
-        state = dfa.next_state(state, byte);
-        if dfa.is_dead_state(state) {
-            return false;
-        }
-    }
-    state = dfa.next_eoi_state(state);
-    dfa.is_match_state(state)
 }
 
 #[cfg(test)]
@@ -335,7 +289,7 @@ mod tests {
         let mut zones = Zones::built_in(span);
         let patterns = ["/srv/agents/**"].iter().map(|p| PathPattern::parse(p).unwrap()).collect();
         zones.declare("workspace", patterns, span);
-        zones.matcher().unwrap()
+        zones.matcher()
     }
 
     #[test]
@@ -373,8 +327,8 @@ mod tests {
     fn samples_lie_in_their_pattern() {
         for pattern in ["/a/**", "~/.ssh/**", "**/.env", "/a/*/b*", "/etc/shadow", "/**"] {
             let parsed = PathPattern::parse(pattern).unwrap();
-            let dfa = build(&parsed.regex(), false).unwrap();
-            assert!(accepts(&dfa, &parsed.sample()), "{pattern} {}", parsed.sample());
+            let nfa = PathNfa::paths(std::iter::once(parsed.parts()));
+            assert!(nfa.matches(&parsed.sample()), "{pattern} {}", parsed.sample());
             assert_eq!(parsed.to_string(), pattern);
         }
     }

@@ -183,12 +183,6 @@ fn zones(config: &mut Config, value: &Node, sink: &mut Sink) {
         }
         config.zones.declare(&key.name, patterns, Span::new(key.span.file, key.span.start, list.span.end.max(key.span.end)));
     }
-    if config.zones.matcher().is_err() {
-        sink.push(
-            Finding::new(Code::INVALID_VALUE, value.span, "these path patterns are too many or too complex")
-                .help("use fewer wildcards, or directories instead of files"),
-        );
-    }
 }
 
 fn trusted_dirs(config: &mut Config, key: Span, value: &Node, sink: &mut Sink) {

@@ -1,1 +1,53 @@
-//! x
+//! Rendering: one file per output format.
+//!
+//! Takes findings as they are; never drops, re-grades or orders them anew. Renders into text,
+//! so that printing stays in `cli`.
+
+mod human;
+mod json;
+
+pub use human::human;
+pub use json::json;
+
+use crate::diag::{Code, Finding, Level};
+
+/// Everything that a run has to say.
+#[derive(Debug)]
+pub struct Report {
+    /// The command, `check` or `diff`.
+    pub command: &'static str,
+    /// What was compared, as shown to people; `None` without a comparison.
+    pub compared: Option<(String, String)>,
+    /// `policy_id` of the old and the new version, where they could be compiled.
+    pub policy_ids: (Option<String>, Option<String>),
+    /// All findings, sorted.
+    pub findings: Vec<Finding>,
+    /// The exit code that follows from them (DESIGN 9).
+    pub exit_code: u8,
+}
+
+/// How many findings there are of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Level error.
+    pub errors: usize,
+    /// Level warning.
+    pub warnings: usize,
+    /// Widenings, of rules and configuration.
+    pub widenings: usize,
+    /// Narrowings.
+    pub narrowings: usize,
+}
+
+impl Report {
+    /// Counts the findings.
+    pub fn summary(&self) -> Summary {
+        let count = |test: &dyn Fn(&Finding) -> bool| self.findings.iter().filter(|f| test(f)).count();
+        Summary {
+            errors: count(&|f| f.level == Level::Error),
+            warnings: count(&|f| f.level == Level::Warning),
+            widenings: count(&|f| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING)),
+            narrowings: count(&|f| f.code == Code::NARROWING),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Old against new: every request that one version allows and the other does not (DESIGN 6).
+//!
+//! A request that is newly allowed at a rung is matched by a permit that is new there, or was
+//! stopped by a forbid that is gone there. So only those are asked about: `p ∧ ¬F_new ∧ ¬P_old`
+//! and `f ∧ P_new ∧ ¬F_new`. Each question starts small: a candidate is evaluated against
+//! the full sets, the policies that decide against it join the question, and it is asked
+//! again. Emptiness at any stage is a proof; a witness is replayed through Cedar before it counts.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::exact::{Bound, Outcome, Space};
+use crate::compile::{CompileError, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
+use crate::decide::Decider;
+use crate::model::{RUNGS, Request, Surface};
+
+/// Most rounds of one question; each adds at least one policy.
+const MAX_ROUNDS: usize = 2_000;
+
+/// A request whose decision differs, with what is to blame.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// Its surface.
+    pub surface: Surface,
+    /// The rungs at which it is allowed on the one side only, ascending.
+    pub rungs: BTreeSet<u8>,
+    /// The request.
+    pub witness: Request,
+    /// The permit that allows it.
+    pub permit: &'a Policy,
+    /// The forbid of the other side that is gone, if that is what changed.
+    pub gone: Option<&'a Policy>,
+    /// Lowest rung that each side allows.
+    pub tier_from: Option<u8>,
+    /// Lowest rung that each side allows.
+    pub tier_to: Option<u8>,
+}
+
+/// A question that could not be answered.
+#[derive(Clone, Debug)]
+pub struct Open<'a> {
+    /// The policy that the question was about.
+    pub policy: &'a Policy,
+    /// Whether it belongs to the version that permits more.
+    pub in_to: bool,
+    /// Why there is no answer.
+    pub reason: &'static str,
+}
+
+/// One direction of a comparison: what `to` allows and `from` does not.
+#[derive(Clone, Debug, Default)]
+pub struct Changes<'a> {
+    /// Newly allowed requests, one for each cause.
+    pub found: Vec<Change<'a>>,
+    /// Questions without an answer.
+    pub open: Vec<Open<'a>>,
+}
+
+/// One version during a comparison.
+pub struct Side<'a> {
+    /// The compiled set.
+    pub compiled: &'a Compiled,
+    index: PolicyIndex,
+}
+
+impl<'a> Side<'a> {
+    /// Prepares a version.
+    pub fn new(compiled: &'a Compiled) -> Self {
+        Side { compiled, index: PolicyIndex::new(&compiled.policies) }
+    }
+
+    /// Policies of an effect that are about a rung and hold for the request.
+    fn holding(&self, space: &Space<'_>, request: &Request, effect: Effect, rung: u8) -> Vec<&'a Policy> {
+        let facts = request.facts(space.zones());
+        self.index
+            .candidates(request.surface(), &facts)
+            .into_iter()
+            .filter_map(|at| self.compiled.policies.get(at))
+            .filter(|p| p.effect == effect && p.rungs.contains(&rung) && p.holds(&facts))
+            .collect()
+    }
+}
+
+/// The conditions of all policies of a surface, effect and rung.
+fn conditions(compiled: &Compiled, surface: Surface, effect: Effect, rung: u8) -> HashSet<&[Expr]> {
+    compiled
+        .policies
+        .iter()
+        .filter(|p| p.surface == surface && p.effect == effect && p.rungs.contains(&rung))
+        .map(|p| p.clauses.as_slice())
+        .collect()
+}
+
+enum Answer {
+    Witness(Request),
+    None,
+    Open(&'static str),
+}
+
+/// Asks one question to its end: `require`, not forbidden by `to`, and (`from_permits`) not
+/// permitted by `from`.
+fn ask<'a>(space: &Space<'_>, require: &[&Policy], to: &Side<'a>, from_permits: Option<&Side<'a>>, rung: u8, bound: Bound) -> Answer {
+    let conditions: Vec<&Expr> = require.iter().flat_map(|p| p.clauses.iter()).collect();
+    let mut exclude: Vec<&[Expr]> = Vec::new();
+    let mut excluded: HashSet<&[Expr]> = HashSet::new();
+    for _ in 0..MAX_ROUNDS {
+        let witness = match space.find(&conditions, &exclude, bound) {
+            Outcome::Found(witness) => *witness,
+            Outcome::Empty => return Answer::None,
+            Outcome::Bound => return Answer::Open("the search reached its bound"),
+        };
+        let mut against = to.holding(space, &witness, Effect::Forbid, rung);
+        if against.is_empty()
+            && let Some(from) = from_permits
+        {
+            against = from.holding(space, &witness, Effect::Permit, rung);
+        }
+        if against.is_empty() {
+            return Answer::Witness(witness);
+        }
+        let mut grew = false;
+        for policy in against {
+            if excluded.insert(policy.clauses.as_slice()) {
+                exclude.push(policy.clauses.as_slice());
+                grew = true;
+            }
+        }
+        if !grew {
+            return Answer::Open("the two readings of a condition disagree");
+        }
+    }
+    Answer::Open("the question grew beyond its bound")
+}
+
+/// Everything that `to` allows and `from` does not. Both must have been compiled under the
+/// same configuration.
+///
+/// # Errors
+///
+/// [`CompileError`] when Cedar cannot be asked: a defect, never a verdict.
+pub fn newly_allowed<'a>(
+    spaces: &BTreeMap<Surface, Space<'_>>,
+    from: &Side<'a>,
+    to: &Side<'a>,
+    deciders: (&mut Decider<'a>, &mut Decider<'a>),
+    bound: Bound,
+) -> Result<Changes<'a>, CompileError> {
+    let (from_decider, to_decider) = deciders;
+    let mut run = Run { from, to, bound, changes: Changes::default(), by_cause: BTreeMap::new() };
+    for (surface, space) in spaces {
+        if to.compiled.set.surfaces.contains_key(surface) {
+            for rung in 0..RUNGS {
+                run.rung(*surface, space, rung);
+            }
+        }
+    }
+    let mut changes = run.changes;
+    let mut kept = Vec::new();
+    for mut change in changes.found {
+        let Some(space) = spaces.get(&change.surface) else { continue };
+        let facts = change.witness.facts(space.zones());
+        change.tier_from = from_decider.tier(change.surface, &facts)?;
+        change.tier_to = to_decider.tier(change.surface, &facts)?;
+        let mut good = true;
+        for rung in &change.rungs {
+            good &= to_decider.allows(change.surface, &facts, *rung)? && !from_decider.allows(change.surface, &facts, *rung)?;
+        }
+        if good {
+            kept.push(change);
+        } else {
+            let reason = if to.compiled.guardrails.is_empty() && from.compiled.guardrails.is_empty() {
+                "a witness did not reproduce in Cedar"
+            } else {
+                "a hand-written guardrail decides about the witness, and the exact engine cannot look for one beside it"
+            };
+            changes.open.push(Open { policy: change.permit, in_to: true, reason });
+        }
+    }
+    changes.found = kept;
+    Ok(changes)
+}
+
+/// One run over all surfaces and rungs.
+struct Run<'a, 'r> {
+    from: &'r Side<'a>,
+    to: &'r Side<'a>,
+    bound: Bound,
+    changes: Changes<'a>,
+    /// Position in `found` by surface and what is to blame, so that a rule is reported once.
+    by_cause: BTreeMap<(Surface, String), Vec<usize>>,
+}
+
+impl<'a> Run<'a, '_> {
+    fn rung(&mut self, surface: Surface, space: &Space<'_>, rung: u8) {
+        let old_permits = conditions(self.from.compiled, surface, Effect::Permit, rung);
+        let new_forbids = conditions(self.to.compiled, surface, Effect::Forbid, rung);
+        let at_rung = |p: &&Policy, effect| p.surface == surface && p.effect == effect && p.rungs.contains(&rung);
+        // An unconditional permit covers everything that a permit could add.
+        if !old_permits.contains::<[Expr]>(&[]) {
+            for permit in self.to.compiled.policies.iter().filter(|p| at_rung(p, Effect::Permit)) {
+                if old_permits.contains(permit.clauses.as_slice()) || self.known(space, permit, rung, Some(self.from)) {
+                    continue;
+                }
+                match ask(space, &[permit], self.to, Some(self.from), rung, self.bound) {
+                    Answer::Witness(witness) => self.found(surface, rung, witness, permit, None),
+                    Answer::None => {}
+                    Answer::Open(reason) => self.changes.open.push(Open { policy: permit, in_to: true, reason }),
+                }
+            }
+        }
+        for forbid in self.from.compiled.policies.iter().filter(|p| at_rung(p, Effect::Forbid)) {
+            if !new_forbids.contains(forbid.clauses.as_slice()) {
+                self.gone(surface, space, forbid, rung);
+            }
+        }
+    }
+
+    /// A forbid that is gone: what permits may now come through?
+    fn gone(&mut self, surface: Surface, space: &Space<'_>, forbid: &'a Policy, rung: u8) {
+        if self.known(space, forbid, rung, None) {
+            return;
+        }
+        let mut permits: Vec<&'a Policy> = self
+            .to
+            .index
+            .related(forbid)
+            .into_iter()
+            .filter_map(|at| self.to.compiled.policies.get(at))
+            .filter(|p| p.effect == Effect::Permit && p.rungs.contains(&rung))
+            .collect();
+        // What permits most is most likely to let something through.
+        permits.sort_by_key(|p| p.clauses.len());
+        for permit in permits {
+            match ask(space, &[forbid, permit], self.to, None, rung, self.bound) {
+                Answer::Witness(witness) => return self.found(surface, rung, witness, permit, Some(forbid)),
+                Answer::None => {}
+                Answer::Open(reason) => self.changes.open.push(Open { policy: forbid, in_to: false, reason }),
+            }
+        }
+    }
+
+    /// What is to blame: the rule's id, which does not change when its tier does.
+    fn cause(policy: &Policy) -> String {
+        match policy.origin {
+            Origin::Rule(_) => policy.id.rsplitn(3, '/').nth(2).unwrap_or(&policy.id).to_owned(),
+            _ => policy.id.clone(),
+        }
+    }
+
+    /// Whether a witness that was found for the same cause also shows the change at this rung.
+    fn known(&mut self, space: &Space<'_>, policy: &Policy, rung: u8, from_permits: Option<&Side<'a>>) -> bool {
+        let key = (policy.surface, Self::cause(policy));
+        let Some(indices) = self.by_cause.get(&key).cloned() else { return false };
+        for index in indices {
+            let Some(change) = self.changes.found.get(index) else { continue };
+            let facts = change.witness.facts(space.zones());
+            let shows = policy.holds(&facts)
+                && self.to.holding(space, &change.witness, Effect::Forbid, rung).is_empty()
+                && match from_permits {
+                    Some(from) => from.holding(space, &change.witness, Effect::Permit, rung).is_empty(),
+                    None => !self.to.holding(space, &change.witness, Effect::Permit, rung).is_empty(),
+                };
+            if shows {
+                if let Some(change) = self.changes.found.get_mut(index) {
+                    change.rungs.insert(rung);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn found(&mut self, surface: Surface, rung: u8, witness: Request, permit: &'a Policy, gone: Option<&'a Policy>) {
+        let cause = Self::cause(gone.unwrap_or(permit));
+        self.by_cause.entry((surface, cause)).or_default().push(self.changes.found.len());
+        self.changes.found.push(Change {
+            surface,
+            rungs: BTreeSet::from([rung]),
+            witness,
+            permit,
+            gone,
+            tier_from: None,
+            tier_to: None,
+        });
+    }
+}

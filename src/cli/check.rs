@@ -1,0 +1,50 @@
+//! `polctl check`: one version by itself, and against its base.
+
+use super::args::CheckArgs;
+use super::session::{Failure, exit_code, lints, open, read, working_tree};
+use super::{args, output};
+use crate::analyze::diff;
+use crate::diag::sort;
+use crate::report::Report;
+use crate::source::SourceMap;
+
+pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let tree = working_tree(&args.dir)?;
+    let base = match (&args.base, args.initial) {
+        (Some(base), _) => Some(open(base, &args.dir, Some(base))?),
+        (None, true) => None,
+        (None, false) => {
+            return Err(Failure::Usage {
+                message: "there is nothing to compare with, so nothing can be said about what is newly permitted".into(),
+                help: "give `--base REF` (in CI the target branch, `--base origin/main`), or `--initial` for the first adoption of polctl".into(),
+            });
+        }
+    };
+    let mut map = SourceMap::new();
+    let mut findings = Vec::new();
+    let new = read(&tree, &mut map, &mut findings)?;
+    if let Some(new) = &new {
+        if new.set.rules.len() > 3_000 {
+            output::progress("checking the rules");
+        }
+        lints(new, &mut findings)?;
+    }
+    let mut policy_ids = (None, new.as_ref().map(crate::compile::Compiled::policy_id));
+    let mut compared = None;
+    if let Some(base) = base {
+        compared = Some((base.label(), "the working tree".to_owned()));
+        // Warnings about the base are not about this change.
+        let mut base_findings = Vec::new();
+        let old = read(base.as_ref(), &mut map, &mut base_findings)?;
+        base_findings.retain(|f| f.level == crate::diag::Level::Error);
+        policy_ids.0 = old.as_ref().map(crate::compile::Compiled::policy_id);
+        match (&old, &new) {
+            (Some(old), Some(new)) => findings.extend(diff(old, new, &map)?),
+            _ => findings.append(&mut base_findings),
+        }
+    }
+    sort(&mut findings);
+    let deny = args.output.deny == Some(args::Deny::Warnings);
+    let report = Report { command: "check", compared, policy_ids, exit_code: exit_code(&findings, deny), findings };
+    Ok(output::report(&report, &map, &args.output))
+}

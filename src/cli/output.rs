@@ -1,0 +1,61 @@
+//! Printing. Nothing outside this folder writes to the terminal.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where polctl prints")]
+
+use std::io::{IsTerminal, Write as _};
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+use super::args::{Format, OutputArgs};
+use super::session::Failure;
+use crate::report::{Report, human, json};
+use crate::source::SourceMap;
+
+fn wants_colour(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// Prints a report on standard output; the exit code is the report's.
+pub(super) fn report(report: &Report, map: &SourceMap, args: &OutputArgs) -> u8 {
+    let text = match args.format {
+        Format::Human => {
+            let width = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
+            human(report, map, wants_colour(std::io::stdout().is_terminal()), width)
+        }
+        Format::Json => json(report, map),
+    };
+    match print(&text) {
+        Ok(()) => report.exit_code,
+        Err(code) => code.max(report.exit_code),
+    }
+}
+
+/// Writes to standard output. A reader that went away is no reason to change the verdict; any
+/// other failure is one, since a report that nobody got must not look like a pass.
+pub(super) fn print(text: &str) -> Result<(), u8> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(_) => Err(super::exit::USAGE),
+    }
+}
+
+/// Says on a terminal what takes long.
+pub(super) fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("polctl: {text} …");
+    }
+}
+
+/// Prints why a command ended without a report, on standard error.
+pub(super) fn failure(failure: &Failure) -> u8 {
+    let colour = wants_colour(std::io::stderr().is_terminal());
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut text = String::new();
+    if GraphicalReportHandler::new_themed(theme).with_links(false).render_report(&mut text, failure).is_err() {
+        text = failure.to_string();
+    }
+    eprint!("{text}");
+    failure.exit_code()
+}

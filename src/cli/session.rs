@@ -1,0 +1,127 @@
+//! What the commands share: opening a version, loading and compiling it, and the exit code.
+
+use std::path::Path;
+
+use super::exit;
+use crate::analyze::{AnalyzeError, lint};
+use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
+use crate::diag::{Finding, Kind, Level, info};
+use crate::parse::{CONFIG_NAME, load};
+use crate::source::{DirTree, GitTree, SourceError, SourceMap, Tree};
+
+/// Why a command ended without a report.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(super) enum Failure {
+    /// Input that cannot be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Source(#[from] SourceError),
+    /// A defect.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Analyze(#[from] AnalyzeError),
+    /// A defect.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Compile(#[from] CompileError),
+    /// Something that the user must say otherwise.
+    #[error("{message}")]
+    #[diagnostic(help("{help}"))]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: String,
+    },
+    /// Output cannot be written.
+    #[error("cannot write {what}")]
+    #[diagnostic(help("check the path and the free space; nothing was left half written"))]
+    Write {
+        /// What was to be written.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Failure {
+    pub(super) const fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Source(_) | Failure::Usage { .. } | Failure::Write { .. } => exit::USAGE,
+            Failure::Analyze(_) | Failure::Compile(_) => exit::INCONCLUSIVE,
+        }
+    }
+}
+
+/// A version: a directory that holds a policy set, or a git revision of `dir`. `label`
+/// tells its files from those of the other version in findings.
+pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<dyn Tree>, Failure> {
+    let path = Path::new(text);
+    if path.join(CONFIG_NAME).is_file() {
+        return Ok(Box::new(DirTree::new(path, origin.map(str::to_owned))));
+    }
+    if path.is_dir() {
+        return Err(Failure::Usage {
+            message: format!("the directory `{text}` holds no `{CONFIG_NAME}`"),
+            help: "give the directory that holds the configuration".into(),
+        });
+    }
+    if text.contains('/') && (text.starts_with(['.', '/']) || text.ends_with('/')) {
+        return Err(Failure::Usage {
+            message: format!("there is no directory `{text}`"),
+            help: format!("give a directory that holds a `{CONFIG_NAME}`, or a git revision such as `HEAD~1` or `origin/main`"),
+        });
+    }
+    Ok(Box::new(GitTree::open(dir, text)?))
+}
+
+/// The policy directory under review.
+pub(super) fn working_tree(dir: &Path) -> Result<DirTree, Failure> {
+    if !dir.join(CONFIG_NAME).is_file() {
+        return Err(Failure::Usage {
+            message: format!("there is no `{CONFIG_NAME}` in `{}`", dir.display()),
+            help: "run polctl in the policy directory, or name it with `--dir`".into(),
+        });
+    }
+    Ok(DirTree::new(dir, None))
+}
+
+/// Loads and compiles a version; `None` after findings that say that it is malformed.
+pub(super) fn read(tree: &dyn Tree, map: &mut SourceMap, findings: &mut Vec<Finding>) -> Result<Option<Compiled>, Failure> {
+    let Some(set) = load(tree, map, findings)? else { return Ok(None) };
+    let names = |span: crate::source::Span| map.get(span.file).map_or_else(String::new, |f| f.name.clone());
+    let mut own = Vec::new();
+    let guardrails = parse_guardrails(&set, &names, &mut own);
+    let malformed = !own.is_empty();
+    findings.append(&mut own);
+    Ok((!malformed).then(|| compile(set, guardrails)))
+}
+
+/// The lints of one version, levels as configured.
+pub(super) fn lints(compiled: &Compiled, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let mut own = lint(compiled)?;
+    for finding in &mut own {
+        if let Some(level) = compiled.set.config.levels.get(&finding.code) {
+            finding.level = finding.level.max(*level);
+        }
+    }
+    findings.append(&mut own);
+    Ok(())
+}
+
+/// The exit code of a run (DESIGN 9). A certain finding weighs more than an open question;
+/// malformed input more than both, since it leaves no verdict at all.
+pub(super) fn exit_code(findings: &[Finding], deny_warnings: bool) -> u8 {
+    let fails = |f: &&Finding| f.level == Level::Error || deny_warnings && f.level == Level::Warning;
+    let has = |kind| findings.iter().filter(fails).any(|f| info(f.code).kind == kind);
+    if has(Kind::Malformed) {
+        exit::USAGE
+    } else if has(Kind::Policy) {
+        exit::FINDINGS
+    } else if has(Kind::Inconclusive) {
+        exit::INCONCLUSIVE
+    } else {
+        exit::OK
+    }
+}

@@ -1,0 +1,291 @@
+//! Automata over the text of paths and of arguments that name paths.
+//!
+//! Nondeterministic, and determinised only as far as a text or a search goes: full
+//! determinisation of many patterns, each of which may begin anywhere in an argument, is far
+//! larger than what is ever visited. Once everything that follows is accepted, all that went
+//! before is forgotten.
+
+use super::{Glob, Piece};
+
+/// What a transition reads.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    Char(char),
+    NotSlash,
+    NotSlashOrTilde,
+    OneOf(&'static str),
+    Any,
+}
+
+impl Class {
+    fn reads(self, c: char) -> bool {
+        match self {
+            Class::Char(want) => c == want,
+            Class::NotSlash => c != '/',
+            Class::NotSlashOrTilde => c != '/' && c != '~',
+            Class::OneOf(list) => list.contains(c),
+            Class::Any => true,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    reads: Vec<(Class, u32)>,
+    empty: Vec<u32>,
+    accepts: bool,
+    /// Everything that follows is accepted.
+    absorbs: bool,
+}
+
+/// The states that an automaton may be in, sorted.
+pub(crate) type States = Vec<u32>;
+
+/// Stands for "accepted whatever follows".
+const ABSORBED: u32 = u32::MAX;
+
+/// An automaton.
+#[derive(Clone, Debug)]
+pub(crate) struct PathNfa {
+    nodes: Vec<Node>,
+    start: u32,
+}
+
+/// Where a pattern begins; see [`super::PathPattern`].
+pub(super) enum Head {
+    Root,
+    Home,
+    AnyDepth,
+}
+
+impl PathNfa {
+    fn empty() -> Self {
+        PathNfa { nodes: vec![Node::default()], start: 0 }
+    }
+
+    fn node(&mut self) -> u32 {
+        self.nodes.push(Node::default());
+        u32::try_from(self.nodes.len() - 1).unwrap_or(ABSORBED - 1)
+    }
+
+    fn edge(&mut self, from: u32, class: Class, to: u32) {
+        if let Some(node) = self.nodes.get_mut(from as usize) {
+            node.reads.push((class, to));
+        }
+    }
+
+    fn skip(&mut self, from: u32, to: u32) {
+        if let Some(node) = self.nodes.get_mut(from as usize) {
+            node.empty.push(to);
+        }
+    }
+
+    fn mark(&mut self, node: u32, absorbs: bool) {
+        if let Some(node) = self.nodes.get_mut(node as usize) {
+            node.accepts = true;
+            node.absorbs |= absorbs;
+        }
+    }
+
+    /// `/`, then any number of `/` and `./`: they change nothing.
+    fn separator(&mut self, from: u32) -> u32 {
+        let (after, dot) = (self.node(), self.node());
+        self.edge(from, Class::Char('/'), after);
+        self.edge(after, Class::Char('/'), after);
+        self.edge(after, Class::Char('.'), dot);
+        self.edge(dot, Class::Char('/'), after);
+        after
+    }
+
+    fn text(&mut self, mut from: u32, text: &str) -> u32 {
+        for c in text.chars() {
+            let next = self.node();
+            self.edge(from, Class::Char(c), next);
+            from = next;
+        }
+        from
+    }
+
+    /// A segment; a lone `*` needs at least one character.
+    fn segment(&mut self, mut from: u32, glob: &Glob) -> u32 {
+        if glob.is_any() {
+            let next = self.node();
+            self.edge(from, Class::NotSlash, next);
+            self.edge(next, Class::NotSlash, next);
+            return next;
+        }
+        for piece in glob.pieces() {
+            match piece {
+                Piece::Text(text) => from = self.text(from, text),
+                Piece::Any => {
+                    let next = self.node();
+                    self.skip(from, next);
+                    self.edge(next, Class::NotSlash, next);
+                    from = next;
+                }
+            }
+        }
+        from
+    }
+
+    /// Adds a pattern that begins at `from`.
+    fn pattern(&mut self, from: u32, head: &Head, segments: &[Glob], rest: bool) {
+        let mut ends: Vec<(u32, bool)> = match head {
+            Head::Root => vec![(from, true)],
+            Head::AnyDepth => {
+                let prefix = self.node();
+                self.skip(from, prefix);
+                self.edge(prefix, Class::Any, prefix);
+                let behind = self.separator(prefix);
+                vec![(from, false), (behind, false)]
+            }
+            Head::Home => {
+                let tilde = self.node();
+                self.edge(from, Class::Char('~'), tilde);
+                self.edge(tilde, Class::NotSlash, tilde);
+                let slash = self.separator(from);
+                let mut homes = vec![(tilde, true), (self.text(slash, "root"), true)];
+                for parent in ["home", "Users"] {
+                    let parent = self.text(slash, parent);
+                    let below = self.separator(parent);
+                    homes.push((self.segment(below, &Glob::any()), true));
+                }
+                homes
+            }
+        };
+        for glob in segments {
+            ends = ends
+                .into_iter()
+                .map(|(end, separate)| {
+                    let start = if separate { self.separator(end) } else { end };
+                    (self.segment(start, glob), true)
+                })
+                .collect();
+        }
+        for (end, _) in ends {
+            self.finish(end, segments.is_empty() && matches!(head, Head::Root), rest);
+        }
+    }
+
+    fn finish(&mut self, end: u32, root: bool, rest: bool) {
+        if rest {
+            if !root {
+                self.mark(end, false);
+            }
+            let below = self.node();
+            self.edge(end, Class::Char('/'), below);
+            self.mark(below, true);
+        } else {
+            self.mark(end, false);
+            let behind = self.separator(end);
+            self.mark(behind, false);
+            let dot = self.node();
+            self.edge(behind, Class::Char('.'), dot);
+            self.mark(dot, false);
+        }
+    }
+
+    /// Paths that one of the patterns covers.
+    pub(super) fn paths<'p>(patterns: impl Iterator<Item = (Head, &'p [Glob], bool)>) -> Self {
+        let mut nfa = PathNfa::empty();
+        for (head, segments, rest) in patterns {
+            nfa.pattern(0, &head, segments, rest);
+        }
+        nfa
+    }
+
+    /// Arguments that name such a path: as a whole, behind `=`, `:`, `@` or `,`, or behind a
+    /// short option that it is glued to.
+    pub(super) fn arguments(mut self) -> Self {
+        let path = self.start;
+        let (start, prefix, dash) = (self.node(), self.node(), self.node());
+        self.skip(start, path);
+        self.skip(start, prefix);
+        self.edge(prefix, Class::Any, prefix);
+        self.edge(prefix, Class::OneOf("=:@,"), path);
+        self.edge(start, Class::Char('-'), dash);
+        self.edge(dash, Class::NotSlashOrTilde, dash);
+        self.skip(dash, path);
+        self.start = start;
+        self
+    }
+
+    /// Arguments with a segment `..`.
+    pub(super) fn climbing() -> Self {
+        let mut nfa = PathNfa::empty();
+        let first = nfa.node();
+        let second = nfa.text(first, "..");
+        nfa.mark(second, false);
+        let below = nfa.node();
+        nfa.edge(second, Class::Char('/'), below);
+        nfa.mark(below, true);
+        let (prefix, dash) = (nfa.node(), nfa.node());
+        nfa.skip(0, first);
+        nfa.skip(0, prefix);
+        nfa.edge(prefix, Class::Any, prefix);
+        nfa.edge(prefix, Class::OneOf("=:@,/"), first);
+        nfa.edge(0, Class::Char('-'), dash);
+        nfa.edge(dash, Class::NotSlash, dash);
+        nfa.skip(dash, first);
+        nfa
+    }
+
+    fn close(&self, mut states: States) -> States {
+        let mut at = 0;
+        while let Some(&state) = states.get(at) {
+            if let Some(node) = self.nodes.get(state as usize) {
+                if node.absorbs {
+                    return vec![ABSORBED];
+                }
+                for next in &node.empty {
+                    if !states.contains(next) {
+                        states.push(*next);
+                    }
+                }
+            }
+            at += 1;
+        }
+        states.sort_unstable();
+        states
+    }
+
+    /// States before the first character.
+    pub(crate) fn start(&self) -> States {
+        self.close(vec![self.start])
+    }
+
+    /// States behind a character.
+    pub(crate) fn step(&self, states: &States, c: char) -> States {
+        if states.first() == Some(&ABSORBED) {
+            return states.clone();
+        }
+        let mut next = Vec::new();
+        for state in states {
+            for (class, to) in self.nodes.get(*state as usize).map_or(&[][..], |n| n.reads.as_slice()) {
+                if class.reads(c) && !next.contains(to) {
+                    next.push(*to);
+                }
+            }
+        }
+        self.close(next)
+    }
+
+    /// Whether the text that led to these states is accepted.
+    pub(crate) fn accepts(&self, states: &States) -> bool {
+        states
+            .iter()
+            .any(|s| *s == ABSORBED || self.nodes.get(*s as usize).is_some_and(|n| n.accepts))
+    }
+
+    /// Whether the whole text is accepted.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let mut states = self.start();
+        for c in text.chars() {
+            states = self.step(&states, c);
+            if states.is_empty() {
+                return false;
+            }
+        }
+        self.accepts(&states)
+    }
+}

@@ -1,0 +1,169 @@
+//! For people: source excerpts with labels, narrowings as a list, a verdict at the end.
+
+use std::fmt::Write as _;
+
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan,
+    SpanContents,
+};
+
+use super::Report;
+use crate::diag::{Finding, Level};
+use crate::source::{SourceMap, Span};
+
+/// Renders a report. `colour`: use terminal colours; `width`: columns.
+pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> String {
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(width.clamp(60, 120)).with_context_lines(0);
+    let mut out = String::new();
+    for finding in report.findings.iter().filter(|f| f.level > Level::Note) {
+        let shown = Shown::new(finding, map);
+        if handler.render_report(&mut out, &shown).is_err() {
+            // Rendering into a string fails only where an excerpt cannot be cut; the words still count.
+            let _ = writeln!(out, "{}: {} ({})", finding.level.as_str(), finding.message, map.line_ref(finding.span));
+        }
+        out.push('\n');
+    }
+    let notes: Vec<&Finding> = report.findings.iter().filter(|f| f.level == Level::Note).collect();
+    if !notes.is_empty() {
+        out.push_str("no longer permitted:\n");
+        for note in notes {
+            let _ = writeln!(out, "  {} ({})", note.message, map.line_ref(note.span));
+        }
+        out.push('\n');
+    }
+    out.push_str(&verdict(report));
+    out
+}
+
+fn plural(n: usize, one: &str) -> String {
+    match n {
+        0 => format!("no {one}s"),
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    }
+}
+
+/// The last line: what was found, in one sentence.
+fn verdict(report: &Report) -> String {
+    let summary = report.summary();
+    let mut parts = Vec::new();
+    if let Some((old, new)) = &report.compared {
+        let mut text = format!("{}, {}", plural(summary.widenings, "widening"), plural(summary.narrowings, "narrowing"));
+        let _ = write!(text, " from {old} to {new}");
+        parts.push(text);
+    }
+    let other = summary.errors.saturating_sub(summary.widenings);
+    if other > 0 || report.compared.is_none() {
+        parts.push(plural(other, if report.compared.is_none() { "error" } else { "other error" }));
+    }
+    if summary.warnings > 0 {
+        parts.push(plural(summary.warnings, "warning"));
+    }
+    let word = match report.exit_code {
+        0 => "ok",
+        1 => "failed",
+        2 => "malformed input, no verdict",
+        3 => "inconclusive, which is no pass",
+        _ => "refused",
+    };
+    format!("polctl {}: {word}: {}\n", report.command, parts.join("; "))
+}
+
+/// A finding in the shape that the renderer wants.
+#[derive(Debug)]
+struct Shown {
+    message: String,
+    code: String,
+    help: Option<String>,
+    severity: Severity,
+    source: Lines,
+    labels: Vec<LabeledSpan>,
+}
+
+impl Shown {
+    fn new(finding: &Finding, map: &SourceMap) -> Self {
+        let label = (!finding.label.is_empty()).then(|| finding.label.clone());
+        let mut labels = vec![LabeledSpan::new_primary_with_span(label, range(finding.span))];
+        let mut help: Vec<String> = finding.help.iter().cloned().collect();
+        for other in &finding.related {
+            if other.span.file == finding.span.file {
+                labels.push(LabeledSpan::new_with_span(Some(other.label.clone()), range(other.span)));
+            } else {
+                // One excerpt shows one file; the other place is named.
+                help.push(format!("{}: {}", map.line_ref(other.span), other.label));
+            }
+        }
+        Shown {
+            message: finding.message.clone(),
+            code: finding.code.as_str().to_owned(),
+            help: (!help.is_empty()).then(|| help.join("\n")),
+            severity: match finding.level {
+                Level::Error => Severity::Error,
+                Level::Warning => Severity::Warning,
+                Level::Note => Severity::Advice,
+            },
+            source: Lines {
+                name: map.get(finding.span.file).map_or_else(String::new, crate::source::SourceFile::display_name),
+                text: map.text(finding.span.file).to_owned(),
+            },
+            labels,
+        }
+    }
+}
+
+fn range(span: Span) -> SourceSpan {
+    (span.start, span.end.saturating_sub(span.start)).into()
+}
+
+/// A text of which excerpts are whole lines.
+#[derive(Debug)]
+struct Lines {
+    name: String,
+    text: String,
+}
+
+impl SourceCode for Lines {
+    fn read_span<'a>(&'a self, span: &SourceSpan, _: usize, _: usize) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let bytes = self.text.as_bytes();
+        let start = span.offset().min(bytes.len());
+        let end = (span.offset() + span.len()).min(bytes.len());
+        let from = bytes.get(..start).and_then(|b| b.iter().rposition(|c| *c == b'\n')).map_or(0, |at| at + 1);
+        let to = bytes
+            .get(end..)
+            .and_then(|b| b.iter().position(|c| *c == b'\n'))
+            .map_or(bytes.len(), |at| end + at);
+        let data = bytes.get(from..to).ok_or(MietteError::OutOfBounds)?;
+        let before = bytes.get(..from).unwrap_or(&[]);
+        let line = before.iter().filter(|c| **c == b'\n').count();
+        let count = data.iter().filter(|c| **c == b'\n').count() + 1;
+        let covered = (from, to - from).into();
+        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), data, covered, line, 0, count)))
+    }
+}
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Shown {}
+
+impl Diagnostic for Shown {
+    fn code<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
+        Some(Box::new(&self.code))
+    }
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
+    }
+    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
+        self.help.as_ref().map(|h| Box::new(h) as Box<dyn std::fmt::Display>)
+    }
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+}
