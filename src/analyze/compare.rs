@@ -91,14 +91,21 @@ fn conditions(compiled: &Compiled, surface: Surface, effect: Effect, rung: u8) -
 }
 
 enum Answer {
-    Witness(Request),
+    Witness(Box<Request>),
     None,
     Open(&'static str),
 }
 
 /// Asks one question to its end: `require`, not forbidden by `to`, and (`from_permits`) not
 /// permitted by `from`.
-fn ask<'a>(space: &Space<'_>, require: &[&Policy], to: &Side<'a>, from_permits: Option<&Side<'a>>, rung: u8, bound: Bound) -> Answer {
+fn ask<'a>(
+    space: &Space<'_>,
+    require: &[&Policy],
+    to: &Side<'a>,
+    from_permits: Option<&Side<'a>>,
+    rung: u8,
+    bound: Bound,
+) -> Answer {
     let conditions: Vec<&Expr> = require.iter().flat_map(|p| p.clauses.iter()).collect();
     let mut exclude: Vec<&[Expr]> = Vec::new();
     let mut excluded: HashSet<&[Expr]> = HashSet::new();
@@ -115,7 +122,7 @@ fn ask<'a>(space: &Space<'_>, require: &[&Policy], to: &Side<'a>, from_permits: 
             against = from.holding(space, &witness, Effect::Permit, rung);
         }
         if against.is_empty() {
-            return Answer::Witness(witness);
+            return Answer::Witness(Box::new(witness));
         }
         let mut grew = false;
         for policy in against {
@@ -162,7 +169,8 @@ pub fn newly_allowed<'a>(
         change.tier_to = to_decider.tier(change.surface, &facts)?;
         let mut good = true;
         for rung in &change.rungs {
-            good &= to_decider.allows(change.surface, &facts, *rung)? && !from_decider.allows(change.surface, &facts, *rung)?;
+            good &= to_decider.allows(change.surface, &facts, *rung)?
+                && !from_decider.allows(change.surface, &facts, *rung)?;
         }
         if good {
             kept.push(change);
@@ -201,7 +209,7 @@ impl<'a> Run<'a, '_> {
                     continue;
                 }
                 match ask(space, &[permit], self.to, Some(self.from), rung, self.bound) {
-                    Answer::Witness(witness) => self.found(surface, rung, witness, permit, None),
+                    Answer::Witness(witness) => self.found(surface, rung, *witness, permit, None),
                     Answer::None => {}
                     Answer::Open(reason) => self.changes.open.push(Open { policy: permit, in_to: true, reason }),
                 }
@@ -231,7 +239,7 @@ impl<'a> Run<'a, '_> {
         permits.sort_by_key(|p| p.clauses.len());
         for permit in permits {
             match ask(space, &[forbid, permit], self.to, None, rung, self.bound) {
-                Answer::Witness(witness) => return self.found(surface, rung, witness, permit, Some(forbid)),
+                Answer::Witness(witness) => return self.found(surface, rung, *witness, permit, Some(forbid)),
                 Answer::None => {}
                 Answer::Open(reason) => self.changes.open.push(Open { policy: forbid, in_to: false, reason }),
             }

@@ -13,7 +13,11 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, zones: (&ZoneMatcher, &Zon
     zone_changes(old, new, zones, &mut out);
     let (was, is) = (&old.set.config, &new.set.config);
     lists(
-        ("trusted_dirs", "programs in it now count as the ones that rules mean", "programs in it no longer count as the ones that rules mean"),
+        (
+            "trusted_dirs",
+            "programs in it now count as the ones that rules mean",
+            "programs in it no longer count as the ones that rules mean",
+        ),
         (&was.trusted_dirs, was.trusted_dirs_span),
         (&is.trusted_dirs, is.trusted_dirs_span),
         |dir| format!("{dir}/git status"),
@@ -32,7 +36,12 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, zones: (&ZoneMatcher, &Zon
             finding(
                 off,
                 is.provenance_span,
-                if off { "the provenance guardrail is switched off" } else { "the provenance guardrail is switched on" }.to_owned(),
+                if off {
+                    "the provenance guardrail is switched off"
+                } else {
+                    "the provenance guardrail is switched on"
+                }
+                .to_owned(),
                 evidence("any request with inputs from outside the session"),
             )
             .related(was.provenance_span, "the setting before")
@@ -76,7 +85,8 @@ fn lists(
         for value in more.0.iter().filter(|v| !less.0.contains(v)) {
             let verb = if widens { "gains" } else { "loses" };
             let message = format!("`{key}` {verb} `{value}`: {effect}");
-            let mut finding = finding(widens, new.1, message, evidence(&witness(value))).related(old.1, "the setting before");
+            let mut finding =
+                finding(widens, new.1, message, evidence(&witness(value))).related(old.1, "the setting before");
             if widens {
                 finding = finding.help("take it out again, or have the change approved as what it is");
             }
@@ -114,7 +124,12 @@ fn polarity(name: &str, sides: [&Compiled; 2]) -> Polarity {
     polarity
 }
 
-fn zone_changes(old: &Compiled, new: &Compiled, (old_zones, new_zones): (&ZoneMatcher, &ZoneMatcher), out: &mut Vec<Finding>) {
+fn zone_changes(
+    old: &Compiled,
+    new: &Compiled,
+    (old_zones, new_zones): (&ZoneMatcher, &ZoneMatcher),
+    out: &mut Vec<Finding>,
+) {
     let names: BTreeSet<&str> = old.set.config.zones.names().chain(new.set.config.zones.names()).collect();
     for name in names {
         let (was, is) = (old.set.config.zones.get(name), new.set.config.zones.get(name));
@@ -127,10 +142,9 @@ fn zone_changes(old: &Compiled, new: &Compiled, (old_zones, new_zones): (&ZoneMa
         let alphabet = format!("{}{}roothomeUsers", text(was), text(is));
         let here = is.map_or_else(|| Span::new(new.set.config.file, 0, 0), |(_, span)| span);
         let polarity = polarity(name, [old, new]);
-        for (larger, smaller, verb, reason) in [
-            (new_zones, old_zones, "gains", polarity.growth),
-            (old_zones, new_zones, "loses", polarity.shrinking),
-        ] {
+        for (larger, smaller, verb, reason) in
+            [(new_zones, old_zones, "gains", polarity.growth), (old_zones, new_zones, "loses", polarity.shrinking)]
+        {
             let Some(path) = larger.path_beyond(name, smaller, &alphabet) else { continue };
             let message = match reason {
                 Some(reason) => format!("zone `{name}` {verb} `{path}`: {reason}"),

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::exact::{Bound, Outcome, Space};
 use super::AnalyzeError;
+use super::exact::{Bound, Outcome, Space};
 use crate::compile::{Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
 use crate::decide::request_from_line;
 use crate::diag::{Code, Finding};
 use crate::model::{
-    Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, When, ZoneMatcher, escapes, is_non_public,
+    Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, When, ZoneMatcher, escapes,
+    is_non_public,
 };
 
 /// Judges one version: examples, rules without effect, and rules that are too broad.
@@ -58,9 +59,13 @@ impl<'a> Lint<'a> {
                 continue;
             };
             let finding = if first.tier == rule.tier {
-                Finding::new(Code::DUPLICATE_RULE, rule.span, format!("`{}` stands twice at tier {}", rule.pattern_text(), rule.tier))
-                    .related(first.span, "the same rule")
-                    .help("remove one of them")
+                Finding::new(
+                    Code::DUPLICATE_RULE,
+                    rule.span,
+                    format!("`{}` stands twice at tier {}", rule.pattern_text(), rule.tier),
+                )
+                .related(first.span, "the same rule")
+                .help("remove one of them")
             } else {
                 Finding::new(
                     Code::CONTRADICTION,
@@ -93,12 +98,20 @@ impl<'a> Lint<'a> {
                 }
             }
             Matcher::Egress { pattern, .. } => match &pattern.host {
-                HostPattern::SubDomains(host) | HostPattern::DomainTree(host) if !host.contains('.') && rule.tier < Tier::DENY => {
-                    let finding = Finding::new(Code::EGRESS_WILDCARD, rule.span, format!("`{}` covers a whole top-level domain", pattern.host))
-                        .help("name the domain: `*.example.com`");
+                HostPattern::SubDomains(host) | HostPattern::DomainTree(host)
+                    if !host.contains('.') && rule.tier < Tier::DENY =>
+                {
+                    let finding = Finding::new(
+                        Code::EGRESS_WILDCARD,
+                        rule.span,
+                        format!("`{}` covers a whole top-level domain", pattern.host),
+                    )
+                    .help("name the domain: `*.example.com`");
                     self.out.push(finding);
                 }
-                HostPattern::Network(net) if rule.tier < Tier::DENY && is_non_public(net.network()) && is_non_public(net.broadcast()) => {
+                HostPattern::Network(net)
+                    if rule.tier < Tier::DENY && is_non_public(net.network()) && is_non_public(net.broadcast()) =>
+                {
                     let finding = Finding::new(
                         Code::GUARDRAIL_USELESS,
                         rule.span,
@@ -116,7 +129,8 @@ impl<'a> Lint<'a> {
         if rule.tier < Tier::UNMATCHED || !rest {
             return;
         }
-        let option = words.iter().flatten().find(|g| matches!(g.pieces().first(), Some(Piece::Text(t)) if t.starts_with('-')));
+        let option =
+            words.iter().flatten().find(|g| matches!(g.pieces().first(), Some(Piece::Text(t)) if t.starts_with('-')));
         if let Some(option) = option {
             let finding = Finding::new(
                 Code::POSITIONAL_OPTION,
@@ -132,11 +146,16 @@ impl<'a> Lint<'a> {
     fn sudo(&mut self, rule: &Rule, words: &[Vec<Glob>], rest: bool, only: Option<&[Item]>) {
         let Matcher::Command { pattern, .. } = &rule.matcher else { return };
         let path_wildcard = words.iter().flatten().find(|g| {
-            g.as_literal().is_none() && g.pieces().iter().any(|p| matches!(p, Piece::Text(t) if t.contains('/') || t.starts_with('~')))
+            g.as_literal().is_none()
+                && g.pieces().iter().any(|p| matches!(p, Piece::Text(t) if t.contains('/') || t.starts_with('~')))
         });
         if let Some(glob) = path_wildcard {
-            let finding = Finding::new(Code::SUDO_PATH_WILDCARD, rule.span, format!("`{glob}` leaves a path open under elevated rights"))
-                .help("name the files, one rule or `{a,b}` for each: a wildcard also matches `..` and follows links");
+            let finding = Finding::new(
+                Code::SUDO_PATH_WILDCARD,
+                rule.span,
+                format!("`{glob}` leaves a path open under elevated rights"),
+            )
+            .help("name the files, one rule or `{a,b}` for each: a wildcard also matches `..` and follows links");
             self.out.push(finding);
         }
         let first_free = words.iter().position(|w| w.iter().any(|g| g.as_literal().is_none()));
@@ -172,8 +191,11 @@ impl<'a> Lint<'a> {
             let request = match request_from_line(rule.surface, &example.text, &self.compiled.set.config) {
                 Ok(request) => request,
                 Err(error) => {
-                    let finding = Finding::new(Code::EXAMPLE_FAILS, example.span, format!("the example cannot be read: {error}"))
-                        .help("write a simple command: no operators, redirects, variables, substitutions or wrappers");
+                    let finding =
+                        Finding::new(Code::EXAMPLE_FAILS, example.span, format!("the example cannot be read: {error}"))
+                            .help(
+                                "write a simple command: no operators, redirects, variables, substitutions or wrappers",
+                            );
                     self.out.push(finding);
                     continue;
                 }
@@ -206,7 +228,9 @@ impl<'a> Lint<'a> {
             } else {
                 "correct the rule or the example"
             };
-            self.out.push(Finding::new(Code::EXAMPLE_FAILS, example.span, message).related(rule.span, "this rule").help(help));
+            self.out.push(
+                Finding::new(Code::EXAMPLE_FAILS, example.span, message).related(rule.span, "this rule").help(help),
+            );
         } else {
             let hit = match restricting {
                 Some(policy) => policy.holds(&facts),
@@ -214,9 +238,13 @@ impl<'a> Lint<'a> {
             };
             if hit {
                 self.out.push(
-                    Finding::new(Code::EXAMPLE_FAILS, example.span, format!("the rule matches `{}`, and the example says it does not", example.text))
-                        .related(rule.span, "this rule")
-                        .help("narrow the rule (`unless`, `only`, a longer pattern), or correct the example"),
+                    Finding::new(
+                        Code::EXAMPLE_FAILS,
+                        example.span,
+                        format!("the rule matches `{}`, and the example says it does not", example.text),
+                    )
+                    .related(rule.span, "this rule")
+                    .help("narrow the rule (`unless`, `only`, a longer pattern), or correct the example"),
                 );
             }
         }
@@ -284,8 +312,12 @@ impl<'a> Lint<'a> {
                 Outcome::Empty => break,
                 Outcome::Bound => {
                     self.out.push(
-                        Finding::new(Code::INCONCLUSIVE, rule.span, format!("it could not be decided whether `{}` has an effect", rule.pattern_text()))
-                            .help("split the rule into simpler ones"),
+                        Finding::new(
+                            Code::INCONCLUSIVE,
+                            rule.span,
+                            format!("it could not be decided whether `{}` has an effect", rule.pattern_text()),
+                        )
+                        .help("split the rule into simpler ones"),
                     );
                     return;
                 }
@@ -298,11 +330,19 @@ impl<'a> Lint<'a> {
         let pattern = rule.pattern_text();
         let rules: Vec<&Rule> = stricter.iter().filter_map(|p| self.compiled.rule_of(p)).collect();
         let finding = if stricter.is_empty() {
-            Finding::new(Code::MATCHES_NOTHING, rule.span, format!("no request can match `{pattern}` with its conditions"))
-                .help("its conditions exclude each other; remove one of them")
+            Finding::new(
+                Code::MATCHES_NOTHING,
+                rule.span,
+                format!("no request can match `{pattern}` with its conditions"),
+            )
+            .help("its conditions exclude each other; remove one of them")
         } else if rules.is_empty() {
-            Finding::new(Code::GUARDRAIL_USELESS, rule.span, format!("a built-in guardrail stops everything that `{pattern}` permits"))
-                .help("remove the rule")
+            Finding::new(
+                Code::GUARDRAIL_USELESS,
+                rule.span,
+                format!("a built-in guardrail stops everything that `{pattern}` permits"),
+            )
+            .help("remove the rule")
         } else {
             let mut finding = Finding::new(
                 Code::SHADOWED,
@@ -336,8 +376,12 @@ impl<'a> Lint<'a> {
             if !covered {
                 let span = super::place(self.compiled, policy);
                 self.out.push(
-                    Finding::new(Code::NOT_CONTAINED, span, format!("tier {} allows what tier {next} does not", next - 1))
-                        .help("this is a defect of polctl; please report it with the rule"),
+                    Finding::new(
+                        Code::NOT_CONTAINED,
+                        span,
+                        format!("tier {} allows what tier {next} does not", next - 1),
+                    )
+                    .help("this is a defect of polctl; please report it with the rule"),
                 );
             }
         }
@@ -413,11 +457,15 @@ fn explain(expr: &Expr) -> String {
         (Atom::CountAtLeast(n), _) => format!("there are fewer than {n} words behind the program"),
         (Atom::HasAny(SetAttr::Certain, n), false) => format!("none of the options {} is certainly present", names(n)),
         (Atom::HasAny(SetAttr::Options, n), false) => format!("none of the options {} is present", names(n)),
-        (Atom::HasAny(SetAttr::Options | SetAttr::Certain, n), true) => format!("one of the options {} is present, or may be", names(n)),
+        (Atom::HasAny(SetAttr::Options | SetAttr::Certain, n), true) => {
+            format!("one of the options {} is present, or may be", names(n))
+        }
         (Atom::Anywhere(g), false) => format!("no argument is {}", globs(g)),
         (Atom::Anywhere(g), true) => format!("an argument is {}", globs(g)),
         (Atom::Within(SetAttr::Options, n), _) => format!("an option outside {} is present, or may be", names(n)),
-        (Atom::HasAny(SetAttr::Names, n), true) => format!("an argument lies in a zone that tiers 0 and 1 may not name ({})", names(n)),
+        (Atom::HasAny(SetAttr::Names, n), true) => {
+            format!("an argument lies in a zone that tiers 0 and 1 may not name ({})", names(n))
+        }
         (Atom::Within(SetAttr::Env, n), _) => format!("it sets an environment variable outside {}", names(n)),
         (Atom::Flag(Flag::Trusted), false) => "the program's path is not in `trusted_dirs`".into(),
         (Atom::Flag(Flag::Harmless), false) => "an option before the sub-command is not known to be harmless".into(),
@@ -451,8 +499,14 @@ fn sample(rule: &Rule) -> Option<Request> {
     }
     match &rule.matcher {
         Matcher::Command { pattern, with, run_as, .. } => {
-            let mut words: Vec<Word> =
-                pattern.words.iter().map(|w| w.first().map(fill)).collect::<Option<Vec<_>>>()?.into_iter().map(Word::Known).collect();
+            let mut words: Vec<Word> = pattern
+                .words
+                .iter()
+                .map(|w| w.first().map(fill))
+                .collect::<Option<Vec<_>>>()?
+                .into_iter()
+                .map(Word::Known)
+                .collect();
             for items in with {
                 words.push(Word::Known(match items.first()? {
                     Item::Argument(glob) => fill(glob),

@@ -110,13 +110,16 @@ pub fn validate(compiled: &Compiled, policies: &[&Policy], map: &SourceMap) -> R
 
 /// Where a policy stands: its rule, or the surface's declaration.
 fn place(compiled: &Compiled, policy: &Policy) -> Span {
-    compiled.rule_of(policy).map(|r| r.span).unwrap_or_else(|| {
-        compiled
-            .set
-            .surfaces
-            .get(&policy.surface)
-            .map_or_else(|| Span::new(compiled.set.config.file, 0, 0), |info| info.span)
-    })
+    compiled.rule_of(policy).map_or_else(
+        || {
+            compiled
+                .set
+                .surfaces
+                .get(&policy.surface)
+                .map_or_else(|| Span::new(compiled.set.config.file, 0, 0), |info| info.span)
+        },
+        |r| r.span,
+    )
 }
 
 fn describe(compiled: &Compiled, policy: &Policy) -> String {
@@ -148,12 +151,8 @@ fn decision(tier: Option<u8>) -> String {
 
 /// The message's head: witness, both decisions, and what the line does not show.
 fn headline(evidence: &Evidence) -> String {
-    let mut text = format!(
-        "`{}` goes from {} to {}",
-        evidence.witness,
-        decision(evidence.old_tier),
-        decision(evidence.new_tier)
-    );
+    let mut text =
+        format!("`{}` goes from {} to {}", evidence.witness, decision(evidence.old_tier), decision(evidence.new_tier));
     if !evidence.assumes.is_empty() {
         text.push_str(&format!(" ({})", evidence.assumes.join("; ")));
     }
@@ -170,7 +169,11 @@ fn widening(change: &Change<'_>, old: &Compiled, new: &Compiled, map: &SourceMap
             .evidence(evidence);
     };
     let stopped = format!("{} stopped it", describe(old, gone));
-    let help = format!("bring back {} ({}), or have the change approved as what it is", describe(old, gone), map.line_ref(place(old, gone)));
+    let help = format!(
+        "bring back {} ({}), or have the change approved as what it is",
+        describe(old, gone),
+        map.line_ref(place(old, gone))
+    );
     let finding = if new.rule_of(change.permit).is_some() {
         Finding::new(Code::WIDENING, place(new, change.permit), headline(&evidence))
             .label(format!("{permits} permits it now"))

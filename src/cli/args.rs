@@ -6,7 +6,12 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Signed policy toolchain and CI analyzer for teams that run AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "polctl", version, about, after_help = "Exit codes: 0 nothing wrong; 1 findings; 2 wrong usage or unreadable input; 3 inconclusive.")]
+#[command(
+    name = "polctl",
+    version,
+    about,
+    after_help = "Exit codes: 0 nothing wrong; 1 findings; 2 wrong usage or unreadable input; 3 inconclusive."
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

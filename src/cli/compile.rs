@@ -57,7 +57,13 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
     findings.retain(|f| f.level == Level::Error);
     if !findings.is_empty() {
         sort(&mut findings);
-        let report = Report { command: "compile", compared: None, policy_ids: (None, None), exit_code: exit_code(&findings, false), findings };
+        let report = Report {
+            command: "compile",
+            compared: None,
+            policy_ids: (None, None),
+            exit_code: exit_code(&findings, false),
+            findings,
+        };
         return Ok(output::report(&report, &map, &OutputArgs { format: Format::Human, deny: None }));
     }
     let all: Vec<&Policy> = compiled.policies.iter().collect();
@@ -65,7 +71,8 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
     let files = files(&compiled, &map)?;
     match &args.output {
         None => {
-            let text: String = files.iter().filter(|(name, _)| name.ends_with(".cedar")).map(|(_, text)| text.as_str()).collect();
+            let text: String =
+                files.iter().filter(|(name, _)| name.ends_with(".cedar")).map(|(_, text)| text.as_str()).collect();
             Ok(output::print(&text).map_or_else(|code| code, |()| exit::OK))
         }
         Some(dir) => {
@@ -112,9 +119,8 @@ fn head(surface: Surface, compiled: &Compiled) -> String {
 
 /// Cedar's own formatting.
 fn pretty(text: &str) -> Result<String, Failure> {
-    cedar_policy_formatter::policies_str_to_pretty(text, &cedar_policy_formatter::Config::default()).map_err(|error| {
-        Failure::Compile(crate::compile::CompileError::Validation { message: format!("{error:#}") })
-    })
+    cedar_policy_formatter::policies_str_to_pretty(text, &cedar_policy_formatter::Config::default())
+        .map_err(|error| Failure::Compile(crate::compile::CompileError::Validation { message: format!("{error:#}") }))
 }
 
 fn index(compiled: &Compiled, map: &SourceMap) -> String {

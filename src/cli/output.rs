@@ -1,6 +1,6 @@
 //! Printing. Nothing outside this folder writes to the terminal.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where polctl prints")]
+#![expect(clippy::print_stderr, reason = "this is where polctl prints")]
 
 use std::io::{IsTerminal, Write as _};
 

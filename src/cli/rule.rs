@@ -7,7 +7,10 @@ use crate::diag::{CODES, Code, info};
 
 pub(super) fn run(args: &RuleArgs) -> Result<u8, Failure> {
     let text = match &args.code {
-        None => CODES.iter().map(|row| format!("{:20} {:8} {}\n", row.code.as_str(), row.level.as_str(), row.title)).collect(),
+        None => CODES
+            .iter()
+            .map(|row| format!("{:20} {:8} {}\n", row.code.as_str(), row.level.as_str(), row.title))
+            .collect(),
         Some(name) => {
             let Some(code) = Code::from_name(name) else {
                 return Err(Failure::Usage {

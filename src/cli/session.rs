@@ -70,7 +70,9 @@ pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<d
     if text.contains('/') && (text.starts_with(['.', '/']) || text.ends_with('/')) {
         return Err(Failure::Usage {
             message: format!("there is no directory `{text}`"),
-            help: format!("give a directory that holds a `{CONFIG_NAME}`, or a git revision such as `HEAD~1` or `origin/main`"),
+            help: format!(
+                "give a directory that holds a `{CONFIG_NAME}`, or a git revision such as `HEAD~1` or `origin/main`"
+            ),
         });
     }
     Ok(Box::new(GitTree::open(dir, text)?))
@@ -88,7 +90,11 @@ pub(super) fn working_tree(dir: &Path) -> Result<DirTree, Failure> {
 }
 
 /// Loads and compiles a version; `None` after findings that say that it is malformed.
-pub(super) fn read(tree: &dyn Tree, map: &mut SourceMap, findings: &mut Vec<Finding>) -> Result<Option<Compiled>, Failure> {
+pub(super) fn read(
+    tree: &dyn Tree,
+    map: &mut SourceMap,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Compiled>, Failure> {
     let Some(set) = load(tree, map, findings)? else { return Ok(None) };
     let names = |span: crate::source::Span| map.get(span.file).map_or_else(String::new, |f| f.name.clone());
     let mut own = Vec::new();

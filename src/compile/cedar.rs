@@ -68,9 +68,9 @@ pub fn render(compiled: &Compiled, policy: &Policy, map: &SourceMap) -> PolicyTe
     };
     annotate("id", &policy.id);
     if let Some(rule) = compiled.rule_of(policy) {
-        let place = map.get(rule.span.file).map_or_else(String::new, |file| {
-            format!("{}:{}", file.name, file.position(rule.span.start).0)
-        });
+        let place = map
+            .get(rule.span.file)
+            .map_or_else(String::new, |file| format!("{}:{}", file.name, file.position(rule.span.start).0));
         annotate("source", &place);
         annotate("rule", &rule.pattern_text());
         annotate("tier", &rule.tier.to_string());
@@ -183,8 +183,7 @@ fn atom_text(atom: &Atom, surface: Surface) -> (String, Level) {
                 Address::Host => "address",
                 Address::Peer => "peer",
             };
-            let tests: Vec<String> =
-                nets.iter().map(|n| format!("context.{name}.isInRange(ip(\"{n}\"))")).collect();
+            let tests: Vec<String> = nets.iter().map(|n| format!("context.{name}.isInRange(ip(\"{n}\"))")).collect();
             let inner = if tests.len() > 1 { format!("({})", tests.join(" || ")) } else { tests.join("") };
             (format!("context has {name} && {inner}"), Level::And)
         }

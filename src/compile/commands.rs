@@ -74,10 +74,9 @@ impl CommandRule<'_> {
     /// the program open, both spellings are read.
     fn per_spelling(&self, reading: Reading, build: &dyn Fn(bool) -> Expr) -> Expr {
         let (dashed, doubled) = match self.pattern.literal_programs() {
-            Some(programs) => (
-                programs.iter().any(|p| single_dash_long(p)),
-                programs.iter().any(|p| !single_dash_long(p)),
-            ),
+            Some(programs) => {
+                (programs.iter().any(|p| single_dash_long(p)), programs.iter().any(|p| !single_dash_long(p)))
+            }
             None => (true, true),
         };
         match (dashed, doubled, reading) {
@@ -191,7 +190,10 @@ fn flag_term(flag: Flag, term: Option<BoolTerm>) -> Option<Expr> {
     }
 }
 
-const SETS: [(SetAttr, fn(&When) -> &Option<SetTerm>); 4] = [
+/// A set-valued fact, and what a `when` says of it.
+type SetFact = (SetAttr, fn(&When) -> &Option<SetTerm>);
+
+const SETS: [SetFact; 4] = [
     (SetAttr::Env, |w| &w.env),
     (SetAttr::Names, |w| &w.names),
     (SetAttr::Writes, |w| &w.writes),

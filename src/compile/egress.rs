@@ -53,8 +53,5 @@ fn host(pattern: &HostPattern) -> Expr {
 /// The built-in guardrail: an address that is not public, as host or as peer.
 pub(super) fn non_public() -> Expr {
     let nets: Vec<IpNet> = NON_PUBLIC.iter().filter_map(|n| n.parse().ok()).collect();
-    Expr::One(vec![
-        Atom::InNetwork(Address::Host, nets.clone()).into(),
-        Atom::InNetwork(Address::Peer, nets).into(),
-    ])
+    Expr::One(vec![Atom::InNetwork(Address::Host, nets.clone()).into(), Atom::InNetwork(Address::Peer, nets).into()])
 }

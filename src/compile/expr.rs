@@ -221,8 +221,15 @@ impl Atom {
                 };
                 address.is_some_and(|a| nets.iter().any(|n| n.contains(&a)))
             }
-            Atom::Flag(_) | Atom::Program(_) | Atom::RunAs(_) | Atom::WordUnknown(_) | Atom::AllKnown | Atom::Anywhere(_)
-            | Atom::HasAny(..) | Atom::Within(..) | Atom::Empty(_) => false,
+            Atom::Flag(_)
+            | Atom::Program(_)
+            | Atom::RunAs(_)
+            | Atom::WordUnknown(_)
+            | Atom::AllKnown
+            | Atom::Anywhere(_)
+            | Atom::HasAny(..)
+            | Atom::Within(..)
+            | Atom::Empty(_) => false,
         }
     }
 }

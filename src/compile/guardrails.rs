@@ -53,7 +53,8 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
         }
         match &schema {
             Ok(schema) => {
-                let result = cedar_policy::Validator::new(schema.clone()).validate(&parsed, cedar_policy::ValidationMode::Strict);
+                let result = cedar_policy::Validator::new(schema.clone())
+                    .validate(&parsed, cedar_policy::ValidationMode::Strict);
                 for error in result.validation_errors() {
                     sink.push(
                         Finding::new(Code::GUARDRAIL, *span, format!("{error}"))
@@ -61,7 +62,11 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
                     );
                 }
             }
-            Err(error) => sink.push(Finding::new(Code::INCONCLUSIVE, *span, format!("the generated schema is not valid: {error}"))),
+            Err(error) => sink.push(Finding::new(
+                Code::INCONCLUSIVE,
+                *span,
+                format!("the generated schema is not valid: {error}"),
+            )),
         }
         let name = names(*span);
         let mut policies: Vec<String> = parsed.policies().map(ToString::to_string).collect();

@@ -122,9 +122,9 @@ fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
 /// The policies of one rule.
 fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
     let keys = match &rule.matcher {
-        Matcher::Command { pattern, .. } => pattern
-            .literal_programs()
-            .map(|names| names.into_iter().map(str::to_owned).collect()),
+        Matcher::Command { pattern, .. } => {
+            pattern.literal_programs().map(|names| names.into_iter().map(str::to_owned).collect())
+        }
         Matcher::Egress { pattern, .. } => match &pattern.host {
             HostPattern::Exact(host) | HostPattern::SubDomains(host) | HostPattern::DomainTree(host) => {
                 Some(vec![host.clone()])
@@ -213,8 +213,7 @@ impl Compiled {
         for dir in &self.set.config.trusted_dirs {
             feed(dir);
         }
-        let texts: BTreeMap<&str, String> =
-            self.policies.iter().map(|p| (p.id.as_str(), cedar::body(p))).collect();
+        let texts: BTreeMap<&str, String> = self.policies.iter().map(|p| (p.id.as_str(), cedar::body(p))).collect();
         for (id, text) in texts {
             feed(id);
             feed(&text);

@@ -102,7 +102,9 @@ fn command(surface: Surface, line: &str, config: &Config) -> Result<CommandReque
         }
     }
     let path = words.next().filter(|w| !w.is_empty()).ok_or(LineError::Empty)?;
-    if ["sudo", "doas", "env", "timeout", "nice", "nohup", "xargs", "setsid", "command", "exec", "eval"].contains(&path.as_str()) {
+    if ["sudo", "doas", "env", "timeout", "nice", "nohup", "xargs", "setsid", "command", "exec", "eval"]
+        .contains(&path.as_str())
+    {
         return Err(LineError::Unsupported { what: path });
     }
     let program = path.rsplit('/').next().unwrap_or("").to_owned();
@@ -194,7 +196,9 @@ fn egress(line: &str) -> Result<EgressRequest, LineError> {
     if segments == [""] {
         segments.clear();
     }
-    if let Some(bad) = segments.iter().find(|s| *s == "." || *s == ".." || s.contains(['%', '\\']) || s.contains(char::is_control)) {
+    if let Some(bad) =
+        segments.iter().find(|s| *s == "." || *s == ".." || s.contains(['%', '\\']) || s.contains(char::is_control))
+    {
         return Err(fail(format!("the path segment `{bad}` is not in canonical form")));
     }
     Ok(EgressRequest {

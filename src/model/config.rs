@@ -7,8 +7,7 @@ use crate::diag::{Code, Level};
 use crate::source::{FileId, Span};
 
 /// Directories whose programs are the ones that rules mean, when the configuration names none.
-pub const DEFAULT_TRUSTED_DIRS: [&str; 5] =
-    ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
+pub const DEFAULT_TRUSTED_DIRS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
 
 /// Environment variables that a command of tier 0 or 1 may set, when the configuration
 /// names none: they change language and colour, not what runs.

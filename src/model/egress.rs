@@ -45,9 +45,7 @@ impl Scheme {
 
     /// The scheme of this name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
-        Scheme::ALL
-            .into_iter()
-            .find(|s| s.name().eq_ignore_ascii_case(name))
+        Scheme::ALL.into_iter().find(|s| s.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -191,18 +189,13 @@ pub const NON_PUBLIC: [&str; 27] = [
 
 /// Whether an address lies in one of [`NON_PUBLIC`].
 pub fn is_non_public(address: IpAddr) -> bool {
-    NON_PUBLIC
-        .iter()
-        .filter_map(|net| IpNet::from_str(net).ok())
-        .any(|net| net.contains(&address))
+    NON_PUBLIC.iter().filter_map(|net| IpNet::from_str(net).ok()).any(|net| net.contains(&address))
 }
 
 /// The IPv4 address inside an IPv4-mapped one, else the address itself.
 pub(super) fn unmap(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V6(v6) => v6
-            .to_ipv4_mapped()
-            .map_or(address, |v4: Ipv4Addr| IpAddr::V4(v4)),
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, |v4: Ipv4Addr| IpAddr::V4(v4)),
         IpAddr::V4(_) => address,
     }
 }
@@ -223,8 +216,21 @@ mod tests {
         assert_eq!(canonical_host("API.Example.COM."), Ok("api.example.com".into()));
         assert_eq!(canonical_host("bücher.example"), Ok("xn--bcher-kva.example".into()));
         for bad in [
-            "", ".", "a..b", "a b", "a\0b", "a%2eb", "*", "0x7f.1", "127.1", "2130706433", "a/b", "-a.example",
-            "a\u{200b}\u{202e}.example", "a:80", "user@a",
+            "",
+            ".",
+            "a..b",
+            "a b",
+            "a\0b",
+            "a%2eb",
+            "*",
+            "0x7f.1",
+            "127.1",
+            "2130706433",
+            "a/b",
+            "-a.example",
+            "a\u{200b}\u{202e}.example",
+            "a:80",
+            "user@a",
         ] {
             assert!(canonical_host(bad).is_err(), "{bad:?}");
         }
@@ -233,8 +239,18 @@ mod tests {
     #[test]
     fn special_addresses_are_not_public() {
         for bad in [
-            "127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "fe80::1",
-            "::ffff:127.0.0.1", "224.0.0.1", "255.255.255.255", "fd00::1", "2001:db8::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::1",
+            "fe80::1",
+            "::ffff:127.0.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "fd00::1",
+            "2001:db8::1",
         ] {
             assert!(is_non_public(bad.parse().unwrap()), "{bad}");
         }

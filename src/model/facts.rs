@@ -46,9 +46,7 @@ pub struct When {
 
 impl When {
     /// The facts that a term may speak of, in the order of output.
-    pub const FACTS: [&'static str; 7] = [
-        "dynamic", "external", "trusted", "writes", "names", "env", "wrappers",
-    ];
+    pub const FACTS: [&'static str; 7] = ["dynamic", "external", "trusted", "writes", "names", "env", "wrappers"];
 
     /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
@@ -59,11 +57,7 @@ impl When {
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut terms = Vec::new();
-        for (name, term) in [
-            ("dynamic", self.dynamic),
-            ("external", self.external),
-            ("trusted", self.trusted),
-        ] {
+        for (name, term) in [("dynamic", self.dynamic), ("external", self.external), ("trusted", self.trusted)] {
             match term {
                 Some(BoolTerm::Yes) => terms.push(format!("{name}=yes")),
                 Some(BoolTerm::No) => terms.push(format!("{name}=no")),
@@ -71,12 +65,9 @@ impl fmt::Display for When {
                 None => {}
             }
         }
-        for (name, term) in [
-            ("writes", &self.writes),
-            ("names", &self.names),
-            ("env", &self.env),
-            ("wrappers", &self.wrappers),
-        ] {
+        for (name, term) in
+            [("writes", &self.writes), ("names", &self.names), ("env", &self.env), ("wrappers", &self.wrappers)]
+        {
             match term {
                 Some(SetTerm::Any) => terms.push(format!("{name}=any")),
                 Some(SetTerm::Empty) => terms.push(format!("{name}=none")),

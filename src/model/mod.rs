@@ -16,18 +16,13 @@ mod tier;
 mod zones;
 
 pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, Provenance};
-pub use egress::{
-    EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public,
-};
+pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public};
 pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};
 pub use pattern::{CommandPattern, Item, MAX_WORDS};
-pub use programs::{
-    ENTRY_COUNT, Escape, Global, escapes, global_option, has_globals, single_dash_long,
-};
+pub use programs::{ENTRY_COUNT, Escape, Global, escapes, global_option, has_globals, single_dash_long};
 pub use request::{
-    CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word,
-    option_names,
+    CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word, option_names,
 };
 pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
 pub use tier::{RUNGS, Surface, Tier};

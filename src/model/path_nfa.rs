@@ -272,9 +272,7 @@ impl PathNfa {
 
     /// Whether the text that led to these states is accepted.
     pub(crate) fn accepts(&self, states: &States) -> bool {
-        states
-            .iter()
-            .any(|s| *s == ABSORBED || self.nodes.get(*s as usize).is_some_and(|n| n.accepts))
+        states.iter().any(|s| *s == ABSORBED || self.nodes.get(*s as usize).is_some_and(|n| n.accepts))
     }
 
     /// Whether the whole text is accepted.

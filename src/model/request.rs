@@ -425,14 +425,12 @@ impl Request {
 
 /// Quotes a word for a POSIX shell, leaving a leading `~/` as people write it.
 fn quote(word: &str) -> String {
-    let plain = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,@%^".contains(&b))
-    };
+    let plain =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,@%^".contains(&b));
     if word == "~" || word.strip_prefix("~/").is_some_and(|tail| tail.is_empty() || plain(tail)) || plain(word) {
         return word.to_owned();
     }
-    shlex::try_quote(word).map_or_else(|_| "'?'".to_owned(), |quoted| quoted.into_owned())
+    shlex::try_quote(word).map_or_else(|_| "'?'".to_owned(), std::borrow::Cow::into_owned)
 }
 
 fn command_line(request: &CommandRequest) -> String {
@@ -460,11 +458,7 @@ fn egress_line(request: &EgressRequest) -> String {
         Some(IpAddr::V6(address)) => format!("[{address}]"),
         _ => request.host.clone(),
     };
-    let port = if request.port == request.scheme.default_port() {
-        String::new()
-    } else {
-        format!(":{}", request.port)
-    };
+    let port = if request.port == request.scheme.default_port() { String::new() } else { format!(":{}", request.port) };
     let path = if request.segments.is_empty() {
         "/".to_owned()
     } else {

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fmt;
 
-
 use super::path_nfa::{Head, PathNfa};
 use super::{Glob, Piece};
 use crate::source::Span;
@@ -141,15 +140,33 @@ impl Zones {
     /// a finding about them points. Credential places follow the tools that make them.
     pub fn built_in(span: Span) -> Self {
         const CREDENTIAL: [&str; 24] = [
-            "~/.ssh/**", "~/.aws/**", "~/.azure/**", "~/.config/gcloud/**", "~/.kube/**", "~/.docker/config.json",
-            "~/.gnupg/**", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.git-credentials", "~/.config/gh/**",
-            "~/.cargo/credentials.toml", "~/.vault-token", "~/.pgpass", "~/.my.cnf", "~/.config/rclone/**",
-            "~/.terraform.d/credentials.tfrc.json", "/etc/shadow", "/etc/gshadow", "/etc/ssl/private/**",
-            "/proc/*/environ", "**/.env", "**/.env.*",
+            "~/.ssh/**",
+            "~/.aws/**",
+            "~/.azure/**",
+            "~/.config/gcloud/**",
+            "~/.kube/**",
+            "~/.docker/config.json",
+            "~/.gnupg/**",
+            "~/.netrc",
+            "~/.npmrc",
+            "~/.pypirc",
+            "~/.git-credentials",
+            "~/.config/gh/**",
+            "~/.cargo/credentials.toml",
+            "~/.vault-token",
+            "~/.pgpass",
+            "~/.my.cnf",
+            "~/.config/rclone/**",
+            "~/.terraform.d/credentials.tfrc.json",
+            "/etc/shadow",
+            "/etc/gshadow",
+            "/etc/ssl/private/**",
+            "/proc/*/environ",
+            "**/.env",
+            "**/.env.*",
         ];
-        const POLICY: [&str; 6] = [
-            "**/CLAUDE_CMDS.md", "**/SUDO.md", "**/proxy.md", "**/polctl.yaml", "/etc/polctl/**", "~/.claude/**",
-        ];
+        const POLICY: [&str; 6] =
+            ["**/CLAUDE_CMDS.md", "**/SUDO.md", "**/proxy.md", "**/polctl.yaml", "/etc/polctl/**", "~/.claude/**"];
         let mut zones = Zones::default();
         for (name, patterns) in [
             ("workspace", &[][..]),
@@ -215,12 +232,8 @@ pub struct ZoneMatcher {
 impl ZoneMatcher {
     /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`.
     pub fn argument(&self, word: &str) -> BTreeSet<String> {
-        let mut found: BTreeSet<String> = self
-            .zones
-            .iter()
-            .filter(|zone| zone.word.matches(word))
-            .map(|zone| zone.name.clone())
-            .collect();
+        let mut found: BTreeSet<String> =
+            self.zones.iter().filter(|zone| zone.word.matches(word)).map(|zone| zone.name.clone()).collect();
         if self.climbing.matches(word) {
             found.insert(Zones::UNRESOLVED.to_owned());
         }
@@ -229,11 +242,7 @@ impl ZoneMatcher {
 
     /// The zones that a path lies in; empty when in none.
     pub fn path(&self, path: &str) -> BTreeSet<String> {
-        self.zones
-            .iter()
-            .filter(|zone| zone.path.matches(path))
-            .map(|zone| zone.name.clone())
-            .collect()
+        self.zones.iter().filter(|zone| zone.path.matches(path)).map(|zone| zone.name.clone()).collect()
     }
 
     /// The automaton for arguments that name `zone` ([`Zones::UNRESOLVED`] included).

@@ -10,9 +10,8 @@ use crate::model::{BoolTerm, Example, Item, Matcher, Rule, SetTerm, Surface, Tie
 use crate::source::Span;
 
 /// The attributes that a rule may carry (DESIGN 3.2).
-pub(super) const KEYS: [&str; 12] = [
-    "with", "only", "unless", "when", "agents", "hosts", "run as", "secret", "match", "no match", "id", "why",
-];
+pub(super) const KEYS: [&str; 12] =
+    ["with", "only", "unless", "when", "agents", "hosts", "run as", "secret", "match", "no match", "id", "why"];
 
 /// The known key that `name` is, without regard to case and blanks around it.
 pub(super) fn key(name: &str) -> Option<&'static str> {
@@ -279,7 +278,9 @@ pub(super) fn is_secret_reference(text: &str) -> bool {
             })
     };
     if let Some(rest) = text.strip_prefix("vault://") {
-        return rest.split_once('#').is_some_and(|(path, field)| path.contains('/') && safe(path) && safe(field) && !field.contains('/'));
+        return rest
+            .split_once('#')
+            .is_some_and(|(path, field)| path.contains('/') && safe(path) && safe(field) && !field.contains('/'));
     }
     text.strip_prefix("bitwarden://").is_some_and(safe)
 }
@@ -341,7 +342,8 @@ fn when_term(when: &mut When, egress: bool, value: &Value, sink: &mut Sink) {
                 "any" => SetTerm::Any,
                 "none" => SetTerm::Empty,
                 list => {
-                    let good = |v: &str| !v.is_empty() && v.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+                    let good =
+                        |v: &str| !v.is_empty() && v.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
                     if !list.split(',').all(good) {
                         return say(
                             format!("`{setting}` is no list of names"),
@@ -361,6 +363,9 @@ fn when_term(when: &mut When, egress: bool, value: &Value, sink: &mut Sink) {
         }
     };
     if taken {
-        say(format!("a second term for `{fact}`"), "write each fact once; several values are separated by commas".into());
+        say(
+            format!("a second term for `{fact}`"),
+            "write each fact once; several values are separated by commas".into(),
+        );
     }
 }

@@ -69,11 +69,7 @@ pub(super) fn parse_command(text: &str) -> Result<CommandPattern, Vec<Problem>> 
             "a longer command cannot be matched word by word; use `**` and `with`",
         ));
     }
-    if problems.is_empty() {
-        Ok(CommandPattern { programs, words: parsed, rest })
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(CommandPattern { programs, words: parsed, rest }) } else { Err(problems) }
 }
 
 fn check_program(word: &RawWord, programs: &[Glob], problems: &mut Vec<Problem>) {
@@ -160,10 +156,7 @@ fn foreign(word: &RawWord, problems: &mut Vec<Problem>) {
 }
 
 fn double_star(word: &RawWord, problems: &mut Vec<Problem>) {
-    let doubled = word
-        .chars
-        .windows(2)
-        .any(|pair| pair.iter().all(|c| *c == Char { c: '*', literal: false }));
+    let doubled = word.chars.windows(2).any(|pair| pair.iter().all(|c| *c == Char { c: '*', literal: false }));
     if doubled {
         let whole = word.plain().as_deref() == Some("**");
         problems.push(problem(
@@ -206,7 +199,11 @@ fn alternatives(word: &RawWord, problems: &mut Vec<Problem>) -> Vec<Glob> {
             }
         }
         if !closed {
-            problems.push(problem(word, "a `{` without `}`", "write alternatives as `{a,b}`; quote it if it is meant literally"));
+            problems.push(problem(
+                word,
+                "a `{` without `}`",
+                "write alternatives as `{a,b}`; quote it if it is meant literally",
+            ));
             break;
         }
         if options.len() < 2 || options.iter().any(Vec::is_empty) {
@@ -233,9 +230,7 @@ fn alternatives(word: &RawWord, problems: &mut Vec<Problem>) -> Vec<Glob> {
     let mut globs: Vec<Glob> = variants
         .into_iter()
         .map(|chars| {
-            Glob::new(chars.into_iter().map(|c| {
-                if bare(c, '*') { Piece::Any } else { Piece::Text(c.c.to_string()) }
-            }))
+            Glob::new(chars.into_iter().map(|c| if bare(c, '*') { Piece::Any } else { Piece::Text(c.c.to_string()) }))
         })
         .collect();
     globs.sort();
@@ -320,9 +315,34 @@ mod tests {
     #[test]
     fn foreign_notations_say_what_to_write() {
         for bad in [
-            "", "cat <file>", "ls [flags]", "ls ...", "a | b", "a && b", "a; b", "cat > x", "echo $HOME", "echo `x`",
-            "ls a?", "ls [ab]", "a ** b", "a b**", "/bin/ls", "-x", "X=1 ls", "sudo ls", "ls # x", "ls ← x",
-            "git status / git log", "{a} b", "{a,} b", "{a,b", "a}", "{a,{b,c}}", "gіt status", "ls 'a",
+            "",
+            "cat <file>",
+            "ls [flags]",
+            "ls ...",
+            "a | b",
+            "a && b",
+            "a; b",
+            "cat > x",
+            "echo $HOME",
+            "echo `x`",
+            "ls a?",
+            "ls [ab]",
+            "a ** b",
+            "a b**",
+            "/bin/ls",
+            "-x",
+            "X=1 ls",
+            "sudo ls",
+            "ls # x",
+            "ls ← x",
+            "git status / git log",
+            "{a} b",
+            "{a,} b",
+            "{a,b",
+            "a}",
+            "{a,{b,c}}",
+            "gіt status",
+            "ls 'a",
         ] {
             let problems = parse_command(bad).expect_err(bad);
             assert!(problems.iter().all(|p| !p.help.is_empty()), "{bad}");
@@ -332,7 +352,12 @@ mod tests {
     #[test]
     fn items_are_told_apart() {
         let items = |text: &str| {
-            split(text).unwrap().iter().map(|w| parse_items(w, false)).collect::<Result<Vec<_>, _>>().map(|v| v.concat())
+            split(text)
+                .unwrap()
+                .iter()
+                .map(|w| parse_items(w, false))
+                .collect::<Result<Vec<_>, _>>()
+                .map(|v| v.concat())
         };
         assert_eq!(
             items("--force -f -rf -5 --output=/etc/* /etc +* of=/dev/*").unwrap(),

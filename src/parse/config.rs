@@ -9,8 +9,19 @@ use crate::model::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, PathPatter
 use crate::source::{FileId, SourceMap, Span, is_plain_relative};
 
 const KEYS: [&str; 13] = [
-    "polctl", "set", "policies", "guardrails", "zones", "trusted_dirs", "allowed_env", "provenance", "levels",
-    "manifests", "retention", "census", "signing",
+    "polctl",
+    "set",
+    "policies",
+    "guardrails",
+    "zones",
+    "trusted_dirs",
+    "allowed_env",
+    "provenance",
+    "levels",
+    "manifests",
+    "retention",
+    "census",
+    "signing",
 ];
 
 /// Reads the configuration. `None` after findings that leave nothing to work with.
@@ -139,7 +150,8 @@ fn duplicates(values: &[(String, Span)], sink: &mut Sink) {
     for (value, span) in values {
         if !seen.insert(value) {
             sink.push(
-                Finding::new(Code::INVALID_VALUE, *span, format!("`{value}` is listed twice")).help("list each file once"),
+                Finding::new(Code::INVALID_VALUE, *span, format!("`{value}` is listed twice"))
+                    .help("list each file once"),
             );
         }
     }
@@ -147,9 +159,8 @@ fn duplicates(values: &[(String, Span)], sink: &mut Sink) {
 
 fn set_name(config: &mut Config, value: &Node, sink: &mut Sink) {
     let Some(name) = value.scalar("`set`", sink) else { return };
-    let good = !name.is_empty()
-        && name.len() <= 64
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let good =
+        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     if good {
         name.clone_into(&mut config.set);
     } else {
@@ -162,11 +173,15 @@ fn set_name(config: &mut Config, value: &Node, sink: &mut Sink) {
 
 fn zones(config: &mut Config, value: &Node, sink: &mut Sink) {
     for (key, list) in value.entries("`zones`", sink) {
-        let good = !key.name.is_empty() && key.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+        let good = !key.name.is_empty()
+            && key.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
         if !good || Zones::RESERVED.contains(&key.name.as_str()) {
             sink.push(
                 Finding::new(Code::INVALID_VALUE, key.span, format!("`{}` cannot be the name of a zone", key.name))
-                    .help(format!("use lower-case letters, digits, `-` and `_`; {} have a meaning already", listed(&Zones::RESERVED))),
+                    .help(format!(
+                        "use lower-case letters, digits, `-` and `_`; {} have a meaning already",
+                        listed(&Zones::RESERVED)
+                    )),
             );
             continue;
         }
@@ -176,12 +191,18 @@ fn zones(config: &mut Config, value: &Node, sink: &mut Sink) {
                 Ok(pattern) => {
                     patterns.insert(pattern);
                 }
-                Err(why) => sink.push(
-                    Finding::new(Code::INVALID_VALUE, span, format!("`{text}` is no path pattern")).help(why),
-                ),
+                Err(why) => {
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, span, format!("`{text}` is no path pattern")).help(why),
+                    );
+                }
             }
         }
-        config.zones.declare(&key.name, patterns, Span::new(key.span.file, key.span.start, list.span.end.max(key.span.end)));
+        config.zones.declare(
+            &key.name,
+            patterns,
+            Span::new(key.span.file, key.span.start, list.span.end.max(key.span.end)),
+        );
     }
 }
 
@@ -245,8 +266,12 @@ fn levels(config: &mut Config, value: &Node, sink: &mut Sink) {
         };
         if wanted < info(code).level {
             sink.push(
-                Finding::new(Code::INVALID_VALUE, level.span, format!("the level of `{}` can only be raised", key.name))
-                    .help("an error stays an error; remove the line"),
+                Finding::new(
+                    Code::INVALID_VALUE,
+                    level.span,
+                    format!("the level of `{}` can only be raised", key.name),
+                )
+                .help("an error stays an error; remove the line"),
             );
         } else {
             config.levels.insert(code, wanted);

@@ -30,10 +30,7 @@ pub(crate) fn parse_url(url: &str) -> Result<UrlParts<'_>, (String, String)> {
         return fail(format!("`{url}` has no scheme"), "write the whole URL: `https://host/path`");
     };
     let Some(scheme) = Scheme::from_name(scheme) else {
-        return fail(
-            format!("`{scheme}` is no scheme of the proxy"),
-            "schemes are `https`, `http`, `wss` and `ws`",
-        );
+        return fail(format!("`{scheme}` is no scheme of the proxy"), "schemes are `https`, `http`, `wss` and `ws`");
     };
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     if authority.contains('@') {
@@ -45,8 +42,15 @@ pub(crate) fn parse_url(url: &str) -> Result<UrlParts<'_>, (String, String)> {
     let (host, port) = if authority.starts_with('[') {
         match authority.split_once(']') {
             Some((host, "")) => (host.trim_start_matches('['), None),
-            Some((host, port)) if port.starts_with(':') => (host.trim_start_matches('['), Some(port.trim_start_matches(':'))),
-            _ => return fail(format!("`{authority}` is no host"), "write an address as `[2001:db8::7]`, with a port behind it as `:8443`"),
+            Some((host, port)) if port.starts_with(':') => {
+                (host.trim_start_matches('['), Some(port.trim_start_matches(':')))
+            }
+            _ => {
+                return fail(
+                    format!("`{authority}` is no host"),
+                    "write an address as `[2001:db8::7]`, with a port behind it as `:8443`",
+                );
+            }
         }
     } else {
         authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port)))
@@ -55,7 +59,12 @@ pub(crate) fn parse_url(url: &str) -> Result<UrlParts<'_>, (String, String)> {
         None => None,
         Some(text) => match text.parse::<u16>() {
             Ok(port) if port > 0 && !text.starts_with(['+', '0']) => Some(port),
-            _ => return fail(format!("`{text}` is no port"), "write one number from 1 to 65535; there are no ranges or wildcards"),
+            _ => {
+                return fail(
+                    format!("`{text}` is no port"),
+                    "write one number from 1 to 65535; there are no ranges or wildcards",
+                );
+            }
         },
     };
     Ok(UrlParts { scheme, host, port, path })
@@ -63,9 +72,7 @@ pub(crate) fn parse_url(url: &str) -> Result<UrlParts<'_>, (String, String)> {
 
 /// Reads `GET,HEAD https://api.example.com/repos/**`.
 pub(super) fn parse_egress(text: &str) -> Result<EgressPattern, Problem> {
-    let fail = |message: String, help: &str| {
-        Err(Problem { start: 0, end: 0, message, help: help.to_owned() })
-    };
+    let fail = |message: String, help: &str| Err(Problem { start: 0, end: 0, message, help: help.to_owned() });
     let words: Vec<&str> = text.split_whitespace().collect();
     let [methods, url] = words.as_slice() else {
         return fail(
@@ -113,7 +120,11 @@ fn host_pattern(host: &str, bracketed: bool) -> Result<HostPattern, (String, &'s
             Some(net) if net.trunc() == net => Ok(HostPattern::Network(net)),
             Some(net) => Err((
                 format!("`{host}` has bits set behind its prefix"),
-                if net.addr().is_ipv4() { "write the network's first address, as in `[198.51.100.0/24]`" } else { "write the network's first address, as in `[2001:db8::/32]`" },
+                if net.addr().is_ipv4() {
+                    "write the network's first address, as in `[198.51.100.0/24]`"
+                } else {
+                    "write the network's first address, as in `[2001:db8::/32]`"
+                },
             )),
             None => Err((format!("`{host}` is no address or network"), "write `[2001:db8::7]` or `[198.51.100.0/24]`")),
         };
@@ -138,10 +149,7 @@ fn host_pattern(host: &str, bracketed: bool) -> Result<HostPattern, (String, &'s
         (HostPattern::Exact, host)
     };
     if name.contains('*') {
-        return Err((
-            format!("a wildcard inside the host `{host}`"),
-            "`*.` or `**.` may stand at the start only",
-        ));
+        return Err((format!("a wildcard inside the host `{host}`"), "`*.` or `**.` may stand at the start only"));
     }
     match canonical_host(name) {
         Ok(name) => Ok(build(name)),
@@ -167,7 +175,10 @@ fn path_pattern(path: &str) -> Result<(Vec<Glob>, bool), (String, &'static str)>
     let mut globs = Vec::new();
     for segment in segments {
         if segment.contains("**") {
-            return Err(("`**` inside the path".into(), "`**` is the last segment; `*` stands for one segment or a part of it"));
+            return Err((
+                "`**` inside the path".into(),
+                "`**` is the last segment; `*` stands for one segment or a part of it",
+            ));
         }
         if segment == "." || segment == ".." {
             return Err(("`.` or `..` in the path".into(), "write the path as it is requested, without them"));
@@ -204,11 +215,28 @@ mod tests {
     #[test]
     fn malformed_patterns_are_refused() {
         for bad in [
-            "", "GET", "https://a.example/", "get https://a.example/", "* https://a.example/", "GET https://*/",
-            "GET https://a.example", "GET https://a.*.example/", "GET https://a.example/x?y", "GET https://a.example/#",
-            "GET https://u@a.example/", "GET https://a.example/%2e", "GET https://a.example/../x", "GET https://a.example/**/x",
-            "GET ftp://a.example/", "GET https://a.example:0/", "GET https://a.example:*/", "GET https://[198.51.100.1/24]/",
-            "GET https://127.1/", "GET https://a b/", "GET, HEAD https://a.example/", "GET https://a\u{430}%.example/",
+            "",
+            "GET",
+            "https://a.example/",
+            "get https://a.example/",
+            "* https://a.example/",
+            "GET https://*/",
+            "GET https://a.example",
+            "GET https://a.*.example/",
+            "GET https://a.example/x?y",
+            "GET https://a.example/#",
+            "GET https://u@a.example/",
+            "GET https://a.example/%2e",
+            "GET https://a.example/../x",
+            "GET https://a.example/**/x",
+            "GET ftp://a.example/",
+            "GET https://a.example:0/",
+            "GET https://a.example:*/",
+            "GET https://[198.51.100.1/24]/",
+            "GET https://127.1/",
+            "GET https://a b/",
+            "GET, HEAD https://a.example/",
+            "GET https://a\u{430}%.example/",
         ] {
             assert!(parse_egress(bad).is_err(), "{bad}");
         }

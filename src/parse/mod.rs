@@ -14,8 +14,8 @@ mod tier_map;
 mod words;
 mod yaml;
 
-pub use set::{CONFIG_NAME, load};
 pub(crate) use egress_pattern::parse_url;
+pub use set::{CONFIG_NAME, load};
 
 use similar::get_close_matches;
 

@@ -38,12 +38,7 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
     if config.policies.len() > MAX_FILES {
         return Err(SourceError::TooMany { tree: tree.label() });
     }
-    let mut set = PolicySet {
-        surfaces: BTreeMap::new(),
-        rules: Vec::new(),
-        guardrails: Vec::new(),
-        config,
-    };
+    let mut set = PolicySet { surfaces: BTreeMap::new(), rules: Vec::new(), guardrails: Vec::new(), config };
     for (path, span) in set.config.policies.clone() {
         if !crate::source::is_plain_relative(&path) {
             continue;
@@ -155,8 +150,16 @@ fn check_zones(config: &Config, rules: &[Rule], sink: &mut Sink) {
                 }
                 let known: Vec<&str> = config.zones.names().collect();
                 sink.push(
-                    Finding::new(Code::ATTRIBUTE, rule.span, format!("`{fact}={zone}` speaks of a zone that is not declared"))
-                        .help(format!("{}zones are {}; declare more under `zones` in `polctl.yaml`", nearest(zone, &known), listed(&known))),
+                    Finding::new(
+                        Code::ATTRIBUTE,
+                        rule.span,
+                        format!("`{fact}={zone}` speaks of a zone that is not declared"),
+                    )
+                    .help(format!(
+                        "{}zones are {}; declare more under `zones` in `polctl.yaml`",
+                        nearest(zone, &known),
+                        listed(&known)
+                    )),
                 );
             }
         }

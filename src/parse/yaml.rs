@@ -110,9 +110,9 @@ pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Op
     match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
         Ok(root) => Some(convert(file, base, text, root)),
         Err(error) => {
-            let span = error.location().map_or(Span::new(file, base, base + text.len().min(1)), |at| {
-                span_of(file, base, text, at)
-            });
+            let span = error
+                .location()
+                .map_or(Span::new(file, base, base + text.len().min(1)), |at| span_of(file, base, text, at));
             let message = error.without_snippet().to_string();
             let message = message.lines().next().unwrap_or("").to_owned();
             sink.push(
@@ -163,18 +163,14 @@ impl Node {
 
     /// The scalars of a list (or the single one), or findings.
     pub(super) fn scalars(&self, what: &str, sink: &mut Sink) -> Vec<(String, Span)> {
-        match &self.kind {
-            Kind::Seq(items) => items
-                .iter()
-                .filter_map(|item| item.scalar(what, sink).map(|text| (text.to_owned(), item.span)))
-                .collect(),
-            _ => {
-                sink.push(
-                    Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a list"))
-                        .help("write it as `[a, b]`, or one `- item` a line"),
-                );
-                Vec::new()
-            }
+        if let Kind::Seq(items) = &self.kind {
+            items.iter().filter_map(|item| item.scalar(what, sink).map(|text| (text.to_owned(), item.span))).collect()
+        } else {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a list"))
+                    .help("write it as `[a, b]`, or one `- item` a line"),
+            );
+            Vec::new()
         }
     }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan,
-    SpanContents,
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, Severity,
+    SourceCode, SourceSpan, SpanContents,
 };
 
 use super::Report;
@@ -14,7 +14,10 @@ use crate::source::{SourceMap, Span};
 /// Renders a report. `colour`: use terminal colours; `width`: columns.
 pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> String {
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-    let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(width.clamp(60, 120)).with_context_lines(0);
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_links(false)
+        .with_width(width.clamp(60, 120))
+        .with_context_lines(0);
     let mut out = String::new();
     for finding in report.findings.iter().filter(|f| f.level > Level::Note) {
         let shown = Shown::new(finding, map);
@@ -49,7 +52,8 @@ fn verdict(report: &Report) -> String {
     let summary = report.summary();
     let mut parts = Vec::new();
     if let Some((old, new)) = &report.compared {
-        let mut text = format!("{}, {}", plural(summary.widenings, "widening"), plural(summary.narrowings, "narrowing"));
+        let mut text =
+            format!("{}, {}", plural(summary.widenings, "widening"), plural(summary.narrowings, "narrowing"));
         let _ = write!(text, " from {old} to {new}");
         parts.push(text);
     }
@@ -124,15 +128,17 @@ struct Lines {
 }
 
 impl SourceCode for Lines {
-    fn read_span<'a>(&'a self, span: &SourceSpan, _: usize, _: usize) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        _: usize,
+        _: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let bytes = self.text.as_bytes();
         let start = span.offset().min(bytes.len());
         let end = (span.offset() + span.len()).min(bytes.len());
         let from = bytes.get(..start).and_then(|b| b.iter().rposition(|c| *c == b'\n')).map_or(0, |at| at + 1);
-        let to = bytes
-            .get(end..)
-            .and_then(|b| b.iter().position(|c| *c == b'\n'))
-            .map_or(bytes.len(), |at| end + at);
+        let to = bytes.get(end..).and_then(|b| b.iter().position(|c| *c == b'\n')).map_or(bytes.len(), |at| end + at);
         let data = bytes.get(from..to).ok_or(MietteError::OutOfBounds)?;
         let before = bytes.get(..from).unwrap_or(&[]);
         let line = before.iter().filter(|c| **c == b'\n').count();

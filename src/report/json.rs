@@ -117,7 +117,8 @@ pub fn json(report: &Report, map: &SourceMap) -> String {
         },
         findings: report.findings.iter().map(|f| item(f, map)).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&output).unwrap_or_else(|e| format!("{{\"error\": {:?}}}", e.to_string()));
+    let mut text =
+        serde_json::to_string_pretty(&output).unwrap_or_else(|e| format!("{{\"error\": {:?}}}", e.to_string()));
     text.push('\n');
     text
 }

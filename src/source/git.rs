@@ -57,12 +57,7 @@ impl GitTree {
         if git(dir, &["cat-file", "-e", &format!("{commit}^{{tree}}")]).is_err() {
             return Err(no_revision(dir, revision));
         }
-        Ok(GitTree {
-            dir: dir.to_owned(),
-            revision: revision.to_owned(),
-            commit,
-            prefix,
-        })
+        Ok(GitTree { dir: dir.to_owned(), revision: revision.to_owned(), commit, prefix })
     }
 
     /// The full id of the commit.
@@ -73,10 +68,7 @@ impl GitTree {
     /// Mode, type and object id of the entry at `path`.
     fn entry(&self, path: &str) -> Result<Option<(String, String)>, SourceError> {
         let full = format!("{}{path}", self.prefix);
-        let out = git(
-            &self.dir,
-            &["ls-tree", "-z", "--full-tree", &self.commit, "--", &full],
-        )?;
+        let out = git(&self.dir, &["ls-tree", "-z", "--full-tree", &self.commit, "--", &full])?;
         let text = String::from_utf8_lossy(&out);
         let Some(record) = text.split('\0').find(|r| !r.is_empty()) else {
             return Ok(None);
@@ -102,24 +94,15 @@ impl Tree for GitTree {
             return Err(SourceError::Escapes { path: path.into() });
         }
         let Some((mode, id)) = self.entry(path)? else {
-            return Err(SourceError::NotFound {
-                path: path.into(),
-                tree: self.label(),
-            });
+            return Err(SourceError::NotFound { path: path.into(), tree: self.label() });
         };
         if !mode.starts_with("100") {
-            return Err(SourceError::NotRegular {
-                path: path.into(),
-                tree: self.label(),
-            });
+            return Err(SourceError::NotRegular { path: path.into(), tree: self.label() });
         }
         let size = git(&self.dir, &["cat-file", "-s", &id])?;
         let size: usize = String::from_utf8_lossy(&size).trim().parse().unwrap_or(usize::MAX);
         if size > MAX_FILE_BYTES {
-            return Err(SourceError::TooLarge {
-                path: path.into(),
-                tree: self.label(),
-            });
+            return Err(SourceError::TooLarge { path: path.into(), tree: self.label() });
         }
         git(&self.dir, &["cat-file", "blob", &id])
     }
@@ -150,8 +133,7 @@ impl Tree for GitTree {
 
 /// The message for a missing base: what to do differs when the clone is shallow.
 fn no_revision(dir: &Path, revision: &str) -> SourceError {
-    let shallow = git(dir, &["rev-parse", "--is-shallow-repository"])
-        .is_ok_and(|out| out.starts_with(b"true"));
+    let shallow = git(dir, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|out| out.starts_with(b"true"));
     let help = if shallow {
         "this clone is shallow and does not hold the base: fetch more history first \
          (`git fetch --unshallow`, or `git fetch --deepen=50`; in GitHub Actions `fetch-depth: 0` at the checkout step; \
@@ -159,10 +141,7 @@ fn no_revision(dir: &Path, revision: &str) -> SourceError {
     } else {
         "check the spelling; for a branch of the remote write `origin/NAME`, and run `git fetch` if it is new"
     };
-    SourceError::NoRevision {
-        revision: revision.into(),
-        help: help.into(),
-    }
+    SourceError::NoRevision { revision: revision.into(), help: help.into() }
 }
 
 /// Runs one read-only plumbing command and returns its standard output.

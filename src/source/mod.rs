@@ -61,15 +61,8 @@ impl SourceFile {
     /// 1-based line and column (in characters) of a byte offset.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let line = self.line_starts.partition_point(|&start| start <= offset);
-        let start = self
-            .line_starts
-            .get(line.saturating_sub(1))
-            .copied()
-            .unwrap_or(0);
-        let column = self
-            .text
-            .get(start..offset.min(self.text.len()))
-            .map_or(0, |s| s.chars().count());
+        let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let column = self.text.get(start..offset.min(self.text.len())).map_or(0, |s| s.chars().count());
         (line.max(1), column + 1)
     }
 }
@@ -92,12 +85,7 @@ impl SourceMap {
         let mut line_starts = vec![0];
         line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
         let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
-        self.files.push(SourceFile {
-            name: name.to_owned(),
-            origin: origin.map(str::to_owned),
-            text,
-            line_starts,
-        });
+        self.files.push(SourceFile { name: name.to_owned(), origin: origin.map(str::to_owned), text, line_starts });
         id
     }
 

@@ -86,8 +86,16 @@ pub trait Tree {
     /// Origin shown before file names; `None` for the version under review.
     fn origin(&self) -> Option<String>;
     /// The bytes of a file; `path` is relative to the policy root, with `/`.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`]: the file is missing, no regular file, over the cap or unreadable.
     fn read(&self, path: &str) -> Result<Vec<u8>, SourceError>;
-    /// Names of the regular files directly in `dir` (empty: the root), sorted.
+    /// Names of what stands directly in `dir` (empty: the root), sorted.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`]: the directory is missing or unreadable.
     fn list(&self, dir: &str) -> Result<Vec<String>, SourceError>;
 }
 
@@ -96,9 +104,7 @@ pub trait Tree {
 pub fn is_plain_relative(path: &str) -> bool {
     !path.is_empty()
         && !path.contains(['\\', '\0'])
-        && path
-            .split('/')
-            .all(|segment| !segment.is_empty() && segment != "." && segment != "..")
+        && path.split('/').all(|segment| !segment.is_empty() && segment != "." && segment != "..")
 }
 
 /// A directory of the file system.
@@ -111,10 +117,7 @@ pub struct DirTree {
 impl DirTree {
     /// The directory `root`; `origin` is shown before file names.
     pub fn new(root: impl Into<PathBuf>, origin: Option<String>) -> Self {
-        DirTree {
-            root: root.into(),
-            origin,
-        }
+        DirTree { root: root.into(), origin }
     }
 
     /// Checks every step below the root: a link anywhere on the way may lead outside.
@@ -127,10 +130,7 @@ impl DirTree {
             full.push(segment);
             let meta = std::fs::symlink_metadata(&full).map_err(|e| self.io(path, e))?;
             if meta.file_type().is_symlink() {
-                return Err(SourceError::NotRegular {
-                    path: path.into(),
-                    tree: self.label(),
-                });
+                return Err(SourceError::NotRegular { path: path.into(), tree: self.label() });
             }
         }
         Ok(full)
@@ -138,16 +138,9 @@ impl DirTree {
 
     fn io(&self, path: &str, source: std::io::Error) -> SourceError {
         if source.kind() == std::io::ErrorKind::NotFound {
-            return SourceError::NotFound {
-                path: path.into(),
-                tree: self.label(),
-            };
+            return SourceError::NotFound { path: path.into(), tree: self.label() };
         }
-        SourceError::Io {
-            path: path.into(),
-            tree: self.label(),
-            source,
-        }
+        SourceError::Io { path: path.into(), tree: self.label(), source }
     }
 }
 
@@ -165,31 +158,19 @@ impl Tree for DirTree {
         let file = std::fs::File::open(&full).map_err(|e| self.io(path, e))?;
         let meta = file.metadata().map_err(|e| self.io(path, e))?;
         if !meta.is_file() {
-            return Err(SourceError::NotRegular {
-                path: path.into(),
-                tree: self.label(),
-            });
+            return Err(SourceError::NotRegular { path: path.into(), tree: self.label() });
         }
         let mut bytes = Vec::new();
         let cap = MAX_FILE_BYTES as u64 + 1;
-        file.take(cap)
-            .read_to_end(&mut bytes)
-            .map_err(|e| self.io(path, e))?;
+        file.take(cap).read_to_end(&mut bytes).map_err(|e| self.io(path, e))?;
         if bytes.len() > MAX_FILE_BYTES {
-            return Err(SourceError::TooLarge {
-                path: path.into(),
-                tree: self.label(),
-            });
+            return Err(SourceError::TooLarge { path: path.into(), tree: self.label() });
         }
         Ok(bytes)
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>, SourceError> {
-        let full = if dir.is_empty() {
-            self.root.clone()
-        } else {
-            self.resolve(dir)?
-        };
+        let full = if dir.is_empty() { self.root.clone() } else { self.resolve(dir)? };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(Path::new(&full)).map_err(|e| self.io(dir, e))? {
             let entry = entry.map_err(|e| self.io(dir, e))?;
@@ -226,10 +207,7 @@ mod tests {
         std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
         let tree = DirTree::new(dir.path(), None);
         assert_eq!(tree.read("real/a").unwrap(), b"x");
-        assert!(matches!(
-            tree.read("link/a"),
-            Err(SourceError::NotRegular { .. })
-        ));
+        assert!(matches!(tree.read("link/a"), Err(SourceError::NotRegular { .. })));
     }
 
     #[test]
@@ -239,9 +217,6 @@ mod tests {
         std::fs::write(dir.path().join("over"), vec![b'a'; MAX_FILE_BYTES + 1]).unwrap();
         let tree = DirTree::new(dir.path(), None);
         assert_eq!(tree.read("at").unwrap().len(), MAX_FILE_BYTES);
-        assert!(matches!(
-            tree.read("over"),
-            Err(SourceError::TooLarge { .. })
-        ));
+        assert!(matches!(tree.read("over"), Err(SourceError::TooLarge { .. })));
     }
 }

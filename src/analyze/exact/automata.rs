@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-
 use crate::model::{Glob, PathNfa, Piece, States};
 
 /// A symbol of the words of a request.
@@ -399,9 +398,17 @@ pub(super) enum OptionWord {
     Dash,
     DoubleDash,
     /// A cluster; whether any letter so far, and the first, is asked for or is not.
-    Cluster { any_in: bool, any_out: bool, first_in: bool, value: bool },
+    Cluster {
+        any_in: bool,
+        any_out: bool,
+        first_in: bool,
+        value: bool,
+    },
     /// A long option; its name while it may still become one that is asked for.
-    Name { prefix: Option<String>, value: bool },
+    Name {
+        prefix: Option<String>,
+        value: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -448,7 +455,9 @@ impl Options {
                 }
             }
             OptionWord::Name { prefix, .. } if c == '=' => OptionWord::Name { prefix: prefix.clone(), value: true },
-            OptionWord::Name { prefix, .. } => OptionWord::Name { prefix: self.extend(prefix.as_deref(), c), value: false },
+            OptionWord::Name { prefix, .. } => {
+                OptionWord::Name { prefix: self.extend(prefix.as_deref(), c), value: false }
+            }
         }
     }
 

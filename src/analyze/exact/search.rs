@@ -9,7 +9,9 @@ use super::automata::{
 use super::space::{Choice, Dimension, DimensionValue, LeafKey, apply, values};
 use super::{Bound, Outcome, Space};
 use crate::compile::{Address, Atom, Expr, Flag, SetAttr};
-use crate::model::{CommandRequest, EgressRequest, Glob, Piece, Request, Scheme, Surface, Word, Zones, single_dash_programs};
+use crate::model::{
+    CommandRequest, EgressRequest, Glob, Piece, Request, Scheme, Surface, Word, Zones, single_dash_programs,
+};
 
 /// A condition over numbered leaves.
 enum Form {
@@ -189,7 +191,15 @@ impl<'a> Search<'a> {
     }
 
     fn build_machines(&mut self) {
-        let needs_spelling = self.leaves.iter().any(|key| matches!(key, LeafKey::Atom(Atom::HasAny(SetAttr::Options | SetAttr::Certain, _) | Atom::Within(SetAttr::Options | SetAttr::Certain, _))));
+        let needs_spelling = self.leaves.iter().any(|key| {
+            matches!(
+                key,
+                LeafKey::Atom(
+                    Atom::HasAny(SetAttr::Options | SetAttr::Certain, _)
+                        | Atom::Within(SetAttr::Options | SetAttr::Certain, _)
+                )
+            )
+        });
         if needs_spelling {
             self.leaves.push(LeafKey::Dashed);
         }
@@ -200,9 +210,10 @@ impl<'a> Search<'a> {
     fn build_phases(&mut self) {
         let mut by_dimension: Vec<(Dimension, Vec<(usize, &LeafKey)>)> = Vec::new();
         let mut wanted: Vec<Dimension> = self.leaves.iter().filter_map(LeafKey::dimension).collect();
-        self.unknown_words = self.leaves.iter().any(|key| {
-            matches!(key, LeafKey::Atom(Atom::Flag(Flag::Open) | Atom::WordUnknown(_) | Atom::AllKnown))
-        });
+        self.unknown_words = self
+            .leaves
+            .iter()
+            .any(|key| matches!(key, LeafKey::Atom(Atom::Flag(Flag::Open) | Atom::WordUnknown(_) | Atom::AllKnown)));
         if self.unknown_words {
             wanted.push(Dimension::Flag(Flag::Dynamic));
         }
@@ -212,8 +223,10 @@ impl<'a> Search<'a> {
             let leaves = self.leaves.iter().enumerate().filter(|(_, key)| key.dimension() == Some(dimension)).collect();
             by_dimension.push((dimension, leaves));
         }
-        let mut phases: Vec<Phase> =
-            by_dimension.iter().map(|(dimension, leaves)| Phase::Choose(*dimension, values(*dimension, leaves))).collect();
+        let mut phases: Vec<Phase> = by_dimension
+            .iter()
+            .map(|(dimension, leaves)| Phase::Choose(*dimension, values(*dimension, leaves)))
+            .collect();
         phases.extend([Phase::Text, Phase::Words, Phase::Done]);
         self.phases = phases;
     }
@@ -226,7 +239,10 @@ impl<'a> Search<'a> {
             match key {
                 LeafKey::Atom(Atom::Program(globs) | Atom::HostName(globs)) => glob_chars(globs, &mut text),
                 LeafKey::Atom(Atom::Word(_, globs) | Atom::Anywhere(globs)) => glob_chars(globs, &mut words),
-                LeafKey::Atom(Atom::HasAny(SetAttr::Options | SetAttr::Certain, names) | Atom::Within(SetAttr::Options | SetAttr::Certain, names)) => {
+                LeafKey::Atom(
+                    Atom::HasAny(SetAttr::Options | SetAttr::Certain, names)
+                    | Atom::Within(SetAttr::Options | SetAttr::Certain, names),
+                ) => {
                     names.iter().for_each(|n| words.extend(n.chars()));
                     words.extend(['-', '=']);
                 }
@@ -248,7 +264,9 @@ impl<'a> Search<'a> {
             text.push('.');
             words.retain(|c| *c != '/');
         }
-        let legal = |c: &char| if egress { c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(*c) } else { *c != '/' };
+        let legal = |c: &char| {
+            if egress { c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(*c) } else { *c != '/' }
+        };
         text.retain(legal);
         self.text_chars = with_fresh(text, egress);
         self.word_chars = with_fresh(words, egress);
@@ -321,7 +339,7 @@ impl<'a> Search<'a> {
         let mut open = Vec::new();
         for index in &key.open {
             let Some(term) = self.terms.get(*index) else { continue };
-            match self.evaluate(&term.form, &key.marks) {
+            match evaluate(&term.form, &key.marks) {
                 Some(truth) if truth != term.want => return false,
                 Some(_) => {}
                 None if done => return false,
@@ -338,24 +356,12 @@ impl<'a> Search<'a> {
         key.open = open;
         let spelling_open = key.phase < self.phases.len().saturating_sub(2);
         for ((mark, needed), leaf) in key.marks.iter_mut().zip(needed).zip(&self.leaves) {
-            if !needed && !(spelling_open && *leaf == LeafKey::Dashed) {
+            let kept = needed || spelling_open && *leaf == LeafKey::Dashed;
+            if !kept {
                 *mark = IGNORED;
             }
         }
         true
-    }
-
-    fn evaluate(&self, form: &Form, marks: &[Mark]) -> Option<bool> {
-        match form {
-            Form::All(parts) => fold(parts.iter().map(|p| self.evaluate(p, marks)), false),
-            Form::One(parts) => fold(parts.iter().map(|p| self.evaluate(p, marks)), true),
-            Form::Not(inner) => self.evaluate(inner, marks).map(|t| !t),
-            Form::Leaf(leaf) => match marks.get(*leaf).copied() {
-                Some(YES) => Some(true),
-                Some(NO) => Some(false),
-                _ => None,
-            },
-        }
     }
 
     /// Moves one leaf's automaton.
@@ -426,14 +432,19 @@ impl<'a> Search<'a> {
             if key.aux.address {
                 key.phase += 1;
             } else {
-                self.begin(key, |leaf| matches!(leaf, LeafKey::Dashed | LeafKey::Atom(Atom::Program(_) | Atom::HostName(_))));
+                self.begin(key, |leaf| {
+                    matches!(leaf, LeafKey::Dashed | LeafKey::Atom(Atom::Program(_) | Atom::HostName(_)))
+                });
             }
         }
         if matches!(self.want(key.phase), Some(Phase::Words)) {
             let dashed = self.leaves.iter().position(|leaf| *leaf == LeafKey::Dashed);
             key.aux.dashed = dashed.and_then(|leaf| key.marks.get(leaf)) == Some(&YES);
             key.aux.host = HostAux::default();
-            self.begin(key, |leaf| leaf.dimension().is_none() && !matches!(leaf, LeafKey::Dashed | LeafKey::Atom(Atom::Program(_) | Atom::HostName(_))));
+            self.begin(key, |leaf| {
+                leaf.dimension().is_none()
+                    && !matches!(leaf, LeafKey::Dashed | LeafKey::Atom(Atom::Program(_) | Atom::HostName(_)))
+            });
             key.aux.dashed = false;
         }
     }
@@ -441,11 +452,12 @@ impl<'a> Search<'a> {
     fn begin(&mut self, key: &mut Key, belongs: impl Fn(&LeafKey) -> bool) {
         let dashed = key.aux.dashed;
         for ((mark, leaf), machine) in key.marks.iter_mut().zip(&self.leaves).zip(&mut self.machines) {
-            if *mark == UNSET && belongs(leaf) {
-                if let Some(machine) = machine {
-                    let state = machine.start(dashed);
-                    *mark = machine.decided(state).map_or(state, |t| if t { YES } else { NO });
-                }
+            if *mark == UNSET
+                && belongs(leaf)
+                && let Some(machine) = machine
+            {
+                let state = machine.start(dashed);
+                *mark = machine.decided(state).map_or(state, |t| if t { YES } else { NO });
             }
         }
     }
@@ -581,6 +593,20 @@ impl<'a> Search<'a> {
     }
 }
 
+/// A condition's truth as far as the marks decide it.
+fn evaluate(form: &Form, marks: &[Mark]) -> Option<bool> {
+    match form {
+        Form::All(parts) => fold(parts.iter().map(|p| evaluate(p, marks)), false),
+        Form::One(parts) => fold(parts.iter().map(|p| evaluate(p, marks)), true),
+        Form::Not(inner) => evaluate(inner, marks).map(|t| !t),
+        Form::Leaf(leaf) => match marks.get(*leaf).copied() {
+            Some(YES) => Some(true),
+            Some(NO) => Some(false),
+            _ => None,
+        },
+    }
+}
+
 /// Three-valued `all` (`absorbing` false) and `any` (`absorbing` true).
 fn fold(values: impl Iterator<Item = Option<bool>>, absorbing: bool) -> Option<bool> {
     let mut open = false;
@@ -609,7 +635,9 @@ fn machine<'a>(space: &'a Space<'a>, key: &LeafKey) -> Option<Box<dyn Numbered +
         }
         LeafKey::Atom(atom) => match atom {
             Atom::Program(globs) | Atom::HostName(globs) => Box::new(Interned::new(Text(Globs::new(globs)))),
-            Atom::Word(position, globs) => Box::new(Interned::new(WordAt { position: *position, globs: Globs::new(globs) })),
+            Atom::Word(position, globs) => {
+                Box::new(Interned::new(WordAt { position: *position, globs: Globs::new(globs) }))
+            }
             Atom::WordUnknown(position) => Box::new(Interned::new(UnknownAt(*position))),
             Atom::AllKnown => Box::new(NegatedAnyUnknown(Interned::new(AnyUnknown { value: true }))),
             Atom::Flag(Flag::Open) => Box::new(Interned::new(AnyUnknown { value: false })),
@@ -674,8 +702,7 @@ fn next_host(host: HostAux, c: char, egress: bool) -> Option<HostAux> {
             not_digits: host.not_digits || !c.is_ascii_digit(),
             hex: match (host.begun, host.hex, c) {
                 (false, _, '0') => 1,
-                (true, 1, 'x') => 2,
-                (true, 2, _) => 2,
+                (true, 1, 'x') | (true, 2, _) => 2,
                 _ => 3,
             },
         }),

@@ -4,7 +4,7 @@
 //! values that the atoms of a query can tell apart, and one that none of them mentions. What
 //! people would type without a thought costs nothing, so witnesses stay plain.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -86,8 +86,14 @@ impl LeafKey {
                 Atom::Scheme(_) => Dimension::Scheme,
                 Atom::Port(_) => Dimension::Port,
                 Atom::InNetwork(which, _) => Dimension::Address(*which),
-                Atom::Program(_) | Atom::Word(..) | Atom::WordUnknown(_) | Atom::AllKnown | Atom::CountIs(_)
-                | Atom::CountAtLeast(_) | Atom::Anywhere(_) | Atom::HostName(_) => return None,
+                Atom::Program(_)
+                | Atom::Word(..)
+                | Atom::WordUnknown(_)
+                | Atom::AllKnown
+                | Atom::CountIs(_)
+                | Atom::CountAtLeast(_)
+                | Atom::Anywhere(_)
+                | Atom::HostName(_) => return None,
             },
         })
     }
@@ -99,9 +105,10 @@ impl LeafKey {
             (LeafKey::PlaceWithin(zones), Choice::Names(set)) => set.iter().all(|z| zones.contains(z)),
             (LeafKey::PlaceKnown, Choice::Truth(truth)) => *truth,
             (LeafKey::Atom(atom), choice) => match (atom, choice) {
-                (Atom::Agent(names) | Atom::Machine(names) | Atom::RunAs(names) | Atom::Method(names), Choice::Name(name)) => {
-                    names.contains(name)
-                }
+                (
+                    Atom::Agent(names) | Atom::Machine(names) | Atom::RunAs(names) | Atom::Method(names),
+                    Choice::Name(name),
+                ) => names.contains(name),
                 (Atom::Flag(_), Choice::Truth(truth)) => *truth,
                 (Atom::HasAny(_, names), Choice::Names(set)) => names.iter().any(|n| set.contains(n)),
                 (Atom::Within(_, names), Choice::Names(set)) => set.iter().all(|n| names.contains(n)),
@@ -122,7 +129,9 @@ pub(super) fn values(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<
         Dimension::Agent => names(leaves, &["agent", "agent-x"], false),
         Dimension::Machine => names(leaves, &["host", "host-x"], false),
         Dimension::RunAs => names(leaves, &["root", "nobody", "nobody-x"], false),
-        Dimension::Method => names(leaves, &["POST", "DELETE", "GET", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT"], true),
+        Dimension::Method => {
+            names(leaves, &["POST", "DELETE", "GET", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT"], true)
+        }
         Dimension::Flag(Flag::Trusted | Flag::Harmless) => vec![(0, Choice::Truth(true)), (8, Choice::Truth(false))],
         Dimension::Flag(_) | Dimension::PlaceKnown => vec![(0, Choice::Truth(false)), (8, Choice::Truth(true))],
         Dimension::Place | Dimension::Set(_) => return sets(dimension, leaves),
@@ -131,13 +140,13 @@ pub(super) fn values(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<
         Dimension::Address(which) => addresses(which, leaves),
     };
     let mut out: Vec<DimensionValue> = Vec::new();
-    let mut seen: HashMap<Vec<bool>, ()> = HashMap::new();
+    let mut seen: BTreeSet<Vec<bool>> = BTreeSet::new();
     for (cost, choice) in choices {
         let truths: Vec<(usize, bool)> = leaves.iter().map(|(index, key)| (*index, key.truth(&choice))).collect();
         let mut vector: Vec<bool> = truths.iter().map(|(_, truth)| *truth).collect();
         // A flag that opens other symbols, and a host that is an address, differ even where no leaf sees it.
         vector.push(matches!(choice, Choice::Truth(true) | Choice::Address(Some(_))));
-        if seen.insert(vector, ()).is_none() {
+        if seen.insert(vector) {
             out.push(DimensionValue { choice, cost, truths });
         }
     }
@@ -148,7 +157,8 @@ pub(super) fn values(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<
 fn names(leaves: &[(usize, &LeafKey)], fresh: &[&str], mentioned_first: bool) -> Vec<(u32, Choice)> {
     let mut mentioned: BTreeSet<&String> = BTreeSet::new();
     for (_, key) in leaves {
-        if let LeafKey::Atom(Atom::Agent(names) | Atom::Machine(names) | Atom::RunAs(names) | Atom::Method(names)) = key {
+        if let LeafKey::Atom(Atom::Agent(names) | Atom::Machine(names) | Atom::RunAs(names) | Atom::Method(names)) = key
+        {
             mentioned.extend(names);
         }
     }
@@ -156,7 +166,7 @@ fn names(leaves: &[(usize, &LeafKey)], fresh: &[&str], mentioned_first: bool) ->
     let other = fresh.iter().find(|f| !mentioned.iter().any(|m| m == *f));
     let price = u32::from(!mentioned_first) * 4;
     if let Some(other) = other {
-        out.push((if mentioned_first { 1 } else { 0 }, Choice::Name((*other).to_owned())));
+        out.push((u32::from(mentioned_first), Choice::Name((*other).to_owned())));
     } else {
         out.push((9, Choice::Name(format!("{}-other", fresh.first().unwrap_or(&"x")))));
     }
@@ -223,7 +233,7 @@ fn ports(leaves: &[(usize, &LeafKey)]) -> Vec<(u32, Choice)> {
             mentioned.insert(*port);
         }
     }
-    let other = (8443..).chain(1..8443).find(|p| !mentioned.contains(p));
+    let other = (8443..=u16::MAX).chain(1..8443).find(|p| !mentioned.contains(p));
     let mut out: Vec<(u32, Choice)> = mentioned.iter().map(|p| (0, Choice::Port(*p))).collect();
     out.extend(other.map(|p| (2, Choice::Port(p))));
     out

@@ -80,8 +80,12 @@ fn rule_line(reader: &mut Reader<'_, '_>, tier: Tier, base: usize, line: &str) {
     let pattern_end = keys.first().map_or(words.len(), |(_, index, _)| *index);
     let bounds = |words: &[RawWord]| Some((words.first()?.start, words.last()?.end));
     let Some((from, to)) = bounds(words.get(..pattern_end).unwrap_or(&[])) else {
-        let finding = Finding::new(Code::COMMAND_PATTERN, Span::new(reader.file, base, base + line.len()), "a line without a pattern")
-            .help("begin the line with the pattern: `rm ** with: -r`");
+        let finding = Finding::new(
+            Code::COMMAND_PATTERN,
+            Span::new(reader.file, base, base + line.len()),
+            "a line without a pattern",
+        )
+        .help("begin the line with the pattern: `rm ** with: -r`");
         return reader.push(finding);
     };
     let pattern = value(from, to);

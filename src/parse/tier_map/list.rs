@@ -44,7 +44,9 @@ fn line_and_blocks<'a, 'e>(item: Slice<'a, 'e>) -> (Slice<'a, 'e>, Slice<'a, 'e>
     let end = item
         .iter()
         .position(|(event, _)| match event {
-            Event::Start(tag) => !matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. } | Tag::Strikethrough),
+            Event::Start(tag) => {
+                !matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. } | Tag::Strikethrough)
+            }
             Event::Rule | Event::Html(_) => true,
             _ => false,
         })
@@ -72,13 +74,8 @@ fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
     }
     let prose = super::plain_text(rest);
     check_description(reader, &prose, &(code_range.end..line_end));
-    let mut raw = RawRule {
-        surface: reader.surface,
-        tier,
-        pattern,
-        attributes: Vec::new(),
-        description: tidy(&description),
-    };
+    let mut raw =
+        RawRule { surface: reader.surface, tier, pattern, attributes: Vec::new(), description: tidy(&description) };
     let mut at = 0;
     while let Some((event, block_range)) = blocks.get(at) {
         let Event::Start(tag) = event else {
@@ -116,8 +113,9 @@ fn tidy(text: &str) -> String {
 fn check_description(reader: &mut Reader<'_, '_>, prose: &str, range: &Range<usize>) {
     let lead = prose.trim_start();
     if lead.starts_with(['/', '|']) {
-        let finding = Finding::new(Code::UNREAD_CODE, reader.span(range), "alternatives behind the pattern are not read")
-            .help("write `{a,b}` inside the pattern, or a second item");
+        let finding =
+            Finding::new(Code::UNREAD_CODE, reader.span(range), "alternatives behind the pattern are not read")
+                .help("write `{a,b}` inside the pattern, or a second item");
         reader.push(finding);
     } else if let Some(word) = prose_condition(prose) {
         let finding = Finding::new(
@@ -134,8 +132,13 @@ fn check_description(reader: &mut Reader<'_, '_>, prose: &str, range: &Range<usi
 fn prose_block(reader: &mut Reader<'_, '_>, events: Slice<'_, '_>) {
     for (event, range) in events {
         match event {
-            Event::Code(_) => reader.unread(range, "a rule is a list item that starts with its code span, without bold type or words in front"),
-            Event::Start(Tag::CodeBlock(_)) => reader.unread(range, "write the block at the left margin, with the info string `rules`"),
+            Event::Code(_) => reader.unread(
+                range,
+                "a rule is a list item that starts with its code span, without bold type or words in front",
+            ),
+            Event::Start(Tag::CodeBlock(_)) => {
+                reader.unread(range, "write the block at the left margin, with the info string `rules`");
+            }
             Event::InlineHtml(_) | Event::Html(_) => html(reader, range),
             _ => {}
         }
@@ -154,14 +157,15 @@ fn attribute(reader: &mut Reader<'_, '_>, range: &Range<usize>, item: Slice<'_, 
     let start = line.first().map_or(range.start, |(_, r)| r.start);
     let end = line.last().map_or(range.end, |(_, r)| r.end);
     let source = reader.text.get(start..end).unwrap_or("");
-    let head_end = line
-        .iter()
-        .find(|(event, _)| matches!(event, Event::Code(_)))
-        .map_or(end, |(_, r)| r.start);
+    let head_end = line.iter().find(|(event, _)| matches!(event, Event::Code(_))).map_or(end, |(_, r)| r.start);
     let head = reader.text.get(start..head_end).unwrap_or("");
     let Some((name, after)) = head.split_once(':') else {
-        let finding = Finding::new(Code::ATTRIBUTE, Span::new(reader.file, start, end.max(start)), format!("`{}` is no attribute", source.trim()))
-            .help("write `key: values`, as in ``unless: `--output` ``");
+        let finding = Finding::new(
+            Code::ATTRIBUTE,
+            Span::new(reader.file, start, end.max(start)),
+            format!("`{}` is no attribute", source.trim()),
+        )
+        .help("write `key: values`, as in ``unless: `--output` ``");
         return reader.push(finding);
     };
     let span = Span::new(reader.file, start, start + name.len());
@@ -214,8 +218,12 @@ pub(super) fn list_values(
         if takes_plain_text(key) {
             return plain(reader, start, &text, key != "id" && key != "why");
         }
-        let finding = Finding::new(Code::ATTRIBUTE, Span::new(reader.file, start, end), format!("the values of `{key}` stand in no code span"))
-            .help(format!("write ``{key}: `{}` ``", text.trim()));
+        let finding = Finding::new(
+            Code::ATTRIBUTE,
+            Span::new(reader.file, start, end),
+            format!("the values of `{key}` stand in no code span"),
+        )
+        .help(format!("write ``{key}: `{}` ``", text.trim()));
         reader.push(finding);
         return Vec::new();
     }
@@ -243,7 +251,11 @@ pub(super) fn list_values(
         let finding = Finding::new(
             Code::ATTRIBUTE,
             Span::new(reader.file, *from, (*to).max(from + 1)),
-            if between.is_empty() { "two values without a comma".to_owned() } else { format!("`{between}` stands between the values of `{key}` and is not read") },
+            if between.is_empty() {
+                "two values without a comma".to_owned()
+            } else {
+                format!("`{between}` stands between the values of `{key}` and is not read")
+            },
         )
         .help("values are code spans, separated by commas; write a reason as `why: …`");
         reader.push(finding);

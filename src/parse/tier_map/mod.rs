@@ -73,7 +73,8 @@ impl Reader<'_, '_> {
     /// Complains of code where no rule is read.
     fn unread(&mut self, range: &Range<usize>, help: &str) {
         self.tried = true;
-        let finding = Finding::new(Code::UNREAD_CODE, self.span(range), "code inside a tier that is not read as a rule");
+        let finding =
+            Finding::new(Code::UNREAD_CODE, self.span(range), "code inside a tier that is not read as a rule");
         self.push(finding.help(help));
     }
 }
@@ -146,8 +147,12 @@ impl Head {
                     versioned = true;
                     if value.scalar("`polctl`", sink).is_some_and(|v| v != "v1") {
                         sink.push(
-                            Finding::new(Code::INVALID_VALUE, value.span, "this polctl does not know that version of the format")
-                                .help("write `polctl: v1`"),
+                            Finding::new(
+                                Code::INVALID_VALUE,
+                                value.span,
+                                "this polctl does not know that version of the format",
+                            )
+                            .help("write `polctl: v1`"),
                         );
                     }
                 }
@@ -188,8 +193,12 @@ impl Head {
         match text.parse::<u8>().ok().and_then(Tier::new) {
             Some(tier) if tier >= Tier::UNMATCHED => self.unmatched = tier,
             Some(tier) => sink.push(
-                Finding::new(Code::UNMATCHED_TOO_LOW, value.span, format!("`unmatched: {tier}` lets through what no rule has judged"))
-                    .help("write 2 (the default), 3 or 4, and rules for what may run without a sandbox"),
+                Finding::new(
+                    Code::UNMATCHED_TOO_LOW,
+                    value.span,
+                    format!("`unmatched: {tier}` lets through what no rule has judged"),
+                )
+                .help("write 2 (the default), 3 or 4, and rules for what may run without a sandbox"),
             ),
             None => sink.push(
                 Finding::new(Code::INVALID_VALUE, value.span, format!("`{text}` is no tier")).help("write 2, 3 or 4"),
@@ -256,10 +265,9 @@ fn container(
         (Tag::CodeBlock(CodeBlockKind::Fenced(info)), _) if info.trim() == "rules" => {
             block::read(reader, tier, range, inner);
         }
-        (Tag::CodeBlock(_), Some(_)) => reader.unread(
-            range,
-            "name the block `rules` if its lines are rules, or move it above the first tier",
-        ),
+        (Tag::CodeBlock(_), Some(_)) => {
+            reader.unread(range, "name the block `rules` if its lines are rules, or move it above the first tier");
+        }
         (Tag::HtmlBlock, Some(_)) => html(reader, range),
         (_, Some(_)) => {
             for (event, range) in inner {
@@ -281,7 +289,11 @@ fn container(
 /// HTML may hide what it surrounds; a comment without code is harmless.
 fn html(reader: &mut Reader<'_, '_>, range: &Range<usize>) {
     let source = reader.text.get(range.clone()).unwrap_or("").trim();
-    if source.starts_with("<!--") && source.ends_with("-->") && !source.contains('`') && !source.to_lowercase().contains("tier") {
+    if source.starts_with("<!--")
+        && source.ends_with("-->")
+        && !source.contains('`')
+        && !source.to_lowercase().contains("tier")
+    {
         return;
     }
     let comment = source.starts_with("<!--");
@@ -342,8 +354,9 @@ fn nested_tier_headings(reader: &mut Reader<'_, '_>, inner: &[(Event<'_>, Range<
             let end = tail.iter().position(|(e, _)| matches!(e, Event::End(TagEnd::Heading(_)))).unwrap_or(0);
             if !matches!(tier_of(&plain_text(tail.get(..end).unwrap_or(&[]))), TierHeading::Other) {
                 reader.tried = true;
-                let finding = Finding::new(Code::TIER_HEADING, reader.span(range), "a tier heading inside a list or quote")
-                    .help("write it at the left margin");
+                let finding =
+                    Finding::new(Code::TIER_HEADING, reader.span(range), "a tier heading inside a list or quote")
+                        .help("write it at the left margin");
                 reader.push(finding);
             }
         }
@@ -380,14 +393,17 @@ fn tier_of(text: &str) -> TierHeading {
     }
     let Some(rest) = text.strip_prefix("Tier ") else { return TierHeading::Wrong };
     let mut chars = rest.trim_start().chars();
-    let Some(tier) = chars.next().and_then(|c| c.to_digit(10)).and_then(|d| u8::try_from(d).ok()).and_then(Tier::new) else {
+    let Some(tier) = chars.next().and_then(|c| c.to_digit(10)).and_then(|d| u8::try_from(d).ok()).and_then(Tier::new)
+    else {
         return TierHeading::Wrong;
     };
     match (chars.next(), chars.as_str().trim_start().chars().next()) {
         (None, _) => TierHeading::Tier(tier),
         // `Tier 1 and 2`, `Tier 1 - 3`: two tiers in one heading are none.
         (Some(' '), Some(c)) if c.is_ascii_digit() => TierHeading::Wrong,
-        (Some(' ' | ':' | '-' | '–' | '—' | '.'), _) if !names_second_tier(chars.as_str()) => TierHeading::Tier(tier),
+        (Some(' ' | ':' | '-' | '–' | '—' | '.'), _) if !names_second_tier(chars.as_str()) => {
+            TierHeading::Tier(tier)
+        }
         _ => TierHeading::Wrong,
     }
 }
@@ -402,10 +418,24 @@ fn names_second_tier(rest: &str) -> bool {
 /// Finds a condition in prose that stands behind a rule.
 fn prose_condition(text: &str) -> Option<&'static str> {
     const WORDS: [&str; 15] = [
-        "only", "unless", "except", "excluding", "when", "whenever", "if", "but", "not", "never", "without", "until", "while", "provided", "don't",
+        "only",
+        "unless",
+        "except",
+        "excluding",
+        "when",
+        "whenever",
+        "if",
+        "but",
+        "not",
+        "never",
+        "without",
+        "until",
+        "while",
+        "provided",
+        "don't",
     ];
     let lower = text.to_lowercase();
-    WORDS.into_iter().find(|word| {
-        lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '-').any(|w| w == *word)
-    })
+    WORDS
+        .into_iter()
+        .find(|word| lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '-').any(|w| w == *word))
 }

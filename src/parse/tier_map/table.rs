@@ -21,16 +21,15 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Option<Tier>, range: &Rang
         return;
     }
     let (_, header) = rows.remove(0);
-    let names: Vec<(String, Range<usize>)> = header
-        .iter()
-        .map(|(range, cell)| (plain_text(cell).trim().to_owned(), range.clone()))
-        .collect();
+    let names: Vec<(String, Range<usize>)> =
+        header.iter().map(|(range, cell)| (plain_text(cell).trim().to_owned(), range.clone())).collect();
     let is_rules = names.iter().any(|(name, _)| name.eq_ignore_ascii_case("rule"));
     let Some(tier) = tier else {
         if is_rules {
             reader.tried = true;
-            let finding = Finding::new(Code::RULE_OUTSIDE_TIER, reader.span(range), "a table of rules outside every tier")
-                .help("move it below a heading `## Tier N`");
+            let finding =
+                Finding::new(Code::RULE_OUTSIDE_TIER, reader.span(range), "a table of rules outside every tier")
+                    .help("move it below a heading `## Tier N`");
             reader.push(finding);
         }
         return;
@@ -39,7 +38,8 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Option<Tier>, range: &Rang
         for (_, cells) in &rows {
             for (event, range) in cells.iter().flat_map(|(_, cell)| cell.iter()) {
                 match event {
-                    Event::Code(_) => reader.unread(range, "name the column of patterns `rule`, or move the table above the first tier"),
+                    Event::Code(_) => reader
+                        .unread(range, "name the column of patterns `rule`, or move the table above the first tier"),
                     Event::InlineHtml(_) => html(reader, range),
                     _ => {}
                 }
@@ -66,7 +66,9 @@ fn columns(reader: &mut Reader<'_, '_>, names: &[(String, Range<usize>)]) -> Opt
         if name.eq_ignore_ascii_case("rule") {
             if columns.iter().any(|c| matches!(c, Column::Rule)) {
                 good = false;
-                reader.push(Finding::new(Code::TABLE_SHAPE, span, "a second column `rule`").help("write one pattern a row"));
+                reader.push(
+                    Finding::new(Code::TABLE_SHAPE, span, "a second column `rule`").help("write one pattern a row"),
+                );
             }
             columns.push(Column::Rule);
         } else if let Some(key) = key(name) {
@@ -74,8 +76,11 @@ fn columns(reader: &mut Reader<'_, '_>, names: &[(String, Range<usize>)]) -> Opt
         } else {
             good = false;
             reader.push(
-                Finding::new(Code::TABLE_SHAPE, span, format!("`{name}` is no column of a rule table"))
-                    .help(format!("{}columns are `rule`, {}", nearest(name, &KEYS), listed(&KEYS))),
+                Finding::new(Code::TABLE_SHAPE, span, format!("`{name}` is no column of a rule table")).help(format!(
+                    "{}columns are `rule`, {}",
+                    nearest(name, &KEYS),
+                    listed(&KEYS)
+                )),
             );
         }
     }
