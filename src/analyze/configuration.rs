@@ -112,7 +112,9 @@ fn polarity(name: &str, sides: [&Compiled; 2]) -> Polarity {
     for rule in sides.iter().flat_map(|side| &side.set.rules) {
         for term in [&rule.when.writes, &rule.when.names] {
             if matches!(term, Some(SetTerm::In(zones)) if zones.contains(name)) {
-                if rule.tier.number() < 4 {
+                // A permit adds nothing where what no rule matches may run anyway.
+                let unmatched = |side: &&Compiled| side.set.surfaces.get(&rule.surface).map(|info| info.unmatched);
+                if sides.iter().filter_map(unmatched).any(|unmatched| rule.tier < unmatched) {
                     polarity.growth.get_or_insert("a rule permits requests about this zone");
                 }
                 if rule.tier.number() > 0 {

@@ -168,7 +168,7 @@ fn write_all(dir: &Path, files: &BTreeMap<String, String>) -> Result<(), Failure
     let mut staged = Vec::new();
     for (name, text) in files {
         let target = dir.join(name);
-        let mut file = tempfile::NamedTempFile::new_in(dir).map_err(|e| failed(&target, e))?;
+        let mut file = readable().tempfile_in(dir).map_err(|e| failed(&target, e))?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(|e| failed(&target, e))?;
         staged.push((file, target));
     }
@@ -176,4 +176,13 @@ fn write_all(dir: &Path, files: &BTreeMap<String, String>) -> Result<(), Failure
         file.persist(&target).map_err(|e| failed(&target, e.error))?;
     }
     Ok(())
+}
+
+/// Temporary files that end as ordinary ones: what the process' mask allows, not the owner alone.
+fn readable() -> tempfile::Builder<'static, 'static> {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }

@@ -1,6 +1,7 @@
 //! Printing policies as Cedar text that a reviewer can read.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use cedar_policy::PolicyId;
 
@@ -183,7 +184,10 @@ fn atom_text(atom: &Atom, surface: Surface) -> (String, Level) {
                 Address::Host => "address",
                 Address::Peer => "peer",
             };
-            let tests: Vec<String> = nets.iter().map(|n| format!("context.{name}.isInRange(ip(\"{n}\"))")).collect();
+            let tests: Vec<String> = nets
+                .iter()
+                .map(|n| format!("context.{name}.isInRange(ip(\"{}/{}\"))", cedar_address(n.network()), n.prefix_len()))
+                .collect();
             let inner = if tests.len() > 1 { format!("({})", tests.join(" || ")) } else { tests.join("") };
             (format!("context has {name} && {inner}"), Level::And)
         }
@@ -266,6 +270,14 @@ fn escape_into(out: &mut String, text: &str, star: bool) {
             }
             c => out.push(c),
         }
+    }
+}
+
+/// An address as Cedar's `ip` reads it: no IPv4 notation inside an IPv6 address.
+pub(crate) fn cedar_address(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => address.segments().map(|s| format!("{s:x}")).join(":"),
     }
 }
 

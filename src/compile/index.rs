@@ -5,11 +5,36 @@ use std::collections::HashMap;
 use super::Policy;
 use crate::model::{Facts, Surface};
 
-/// Policies by surface and key: the programs or domains that their own condition names. A
-/// policy cannot hold for a request that none of its keys names, so it need not be asked.
+/// What a policy's own condition names: it cannot hold for a request that has none of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Programs, or domains.
+    pub names: Vec<String>,
+    /// Literal first words, when the first word must be one of them (or unknown, in a forbid).
+    pub words: Option<Vec<String>>,
+}
+
+/// Policies of one name.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    any_word: Vec<usize>,
+    by_word: HashMap<String, Vec<usize>>,
+}
+
+impl Slot {
+    fn all(&self) -> impl Iterator<Item = usize> {
+        self.any_word.iter().chain(self.by_word.values().flatten()).copied()
+    }
+
+    fn of_word(&self, word: &str) -> impl Iterator<Item = usize> {
+        self.any_word.iter().chain(self.by_word.get(word).into_iter().flatten()).copied()
+    }
+}
+
+/// Policies by surface and by what they name.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyIndex {
-    by_key: HashMap<(Surface, String), Vec<usize>>,
+    slots: HashMap<Surface, HashMap<String, Slot>>,
     general: HashMap<Surface, Vec<usize>>,
 }
 
@@ -18,62 +43,81 @@ impl PolicyIndex {
     pub fn new(policies: &[Policy]) -> Self {
         let mut index = PolicyIndex::default();
         for (position, policy) in policies.iter().enumerate() {
-            match &policy.keys {
-                Some(keys) => {
-                    for key in keys {
-                        index.by_key.entry((policy.surface, key.clone())).or_default().push(position);
+            let Some(keys) = &policy.keys else {
+                index.general.entry(policy.surface).or_default().push(position);
+                continue;
+            };
+            let slots = index.slots.entry(policy.surface).or_default();
+            for name in &keys.names {
+                let slot = slots.entry(name.clone()).or_default();
+                match &keys.words {
+                    Some(words) => {
+                        for word in words {
+                            slot.by_word.entry(word.clone()).or_default().push(position);
+                        }
                     }
+                    None => slot.any_word.push(position),
                 }
-                None => index.general.entry(policy.surface).or_default().push(position),
             }
         }
         index
     }
 
-    /// Positions of the policies that can hold for these facts, ascending.
-    pub fn candidates(&self, surface: Surface, facts: &Facts) -> Vec<usize> {
-        let mut out: Vec<usize> = self.general.get(&surface).into_iter().flatten().copied().collect();
-        for key in keys_of(facts) {
-            out.extend(self.by_key.get(&(surface, key.to_owned())).into_iter().flatten().copied());
-        }
-        out.sort_unstable();
-        out.dedup();
-        out
+    fn general(&self, surface: Surface) -> Vec<usize> {
+        self.general.get(&surface).cloned().unwrap_or_default()
     }
 
-    /// Positions of the policies that share a key with `policy`, or have none; all of the
-    /// surface when it has none itself.
-    pub fn related(&self, policy: &Policy) -> Vec<usize> {
-        let mut out: Vec<usize> = self.general.get(&policy.surface).into_iter().flatten().copied().collect();
-        match &policy.keys {
-            Some(keys) if policy.surface != Surface::Egress => {
-                for key in keys {
-                    out.extend(self.by_key.get(&(policy.surface, key.clone())).into_iter().flatten().copied());
+    /// Positions of the policies that can hold for these facts, ascending.
+    pub fn candidates(&self, surface: Surface, facts: &Facts) -> Vec<usize> {
+        let mut out = self.general(surface);
+        if let Some(slots) = self.slots.get(&surface) {
+            match facts {
+                Facts::Command(facts) => {
+                    if let Some(slot) = slots.get(&facts.program) {
+                        match facts.args.first() {
+                            _ if facts.unknown.contains(&1) => out.extend(slot.all()),
+                            Some(Some(word)) => out.extend(slot.of_word(word)),
+                            _ => out.extend(&slot.any_word),
+                        }
+                    }
                 }
-            }
-            // Domains nest, so another key may still meet the same host.
-            _ => {
-                for ((surface, _), positions) in &self.by_key {
-                    if *surface == policy.surface {
-                        out.extend(positions.iter().copied());
+                Facts::Egress(facts) => {
+                    // The host, and every domain above it.
+                    let host = facts.host.as_str();
+                    let above = host.match_indices('.').filter_map(|(at, _)| host.get(at + 1..));
+                    for name in std::iter::once(host).chain(above) {
+                        out.extend(slots.get(name).into_iter().flat_map(Slot::all));
                     }
                 }
             }
         }
-        out.sort_unstable();
-        out.dedup();
-        out
+        settled(out)
+    }
+
+    /// Positions of the policies that can hold together with `policy`; more than those where
+    /// that cannot be told.
+    pub fn related(&self, policy: &Policy) -> Vec<usize> {
+        let mut out = self.general(policy.surface);
+        if let Some(slots) = self.slots.get(&policy.surface) {
+            match &policy.keys {
+                Some(keys) if policy.surface != Surface::Egress => {
+                    for slot in keys.names.iter().filter_map(|name| slots.get(name)) {
+                        match &keys.words {
+                            Some(words) => words.iter().for_each(|word| out.extend(slot.of_word(word))),
+                            None => out.extend(slot.all()),
+                        }
+                    }
+                }
+                // Domains nest, so another name may still meet the same host.
+                _ => out.extend(slots.values().flat_map(Slot::all)),
+            }
+        }
+        settled(out)
     }
 }
 
-/// What a slice depends on: the program, or the host with every domain above it.
-fn keys_of(facts: &Facts) -> Vec<&str> {
-    match facts {
-        Facts::Command(facts) => vec![facts.program.as_str()],
-        Facts::Egress(facts) => {
-            let host = facts.host.as_str();
-            let above = host.match_indices('.').filter_map(|(at, _)| host.get(at + 1..));
-            std::iter::once(host).chain(above).collect()
-        }
-    }
+fn settled(mut positions: Vec<usize>) -> Vec<usize> {
+    positions.sort_unstable();
+    positions.dedup();
+    positions
 }

@@ -12,10 +12,11 @@ mod guardrails;
 mod index;
 mod schema;
 
+pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
 pub use guardrails::{Guardrail, parse_guardrails};
-pub use index::PolicyIndex;
+pub use index::{Keys, PolicyIndex};
 pub use schema::schema_text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +65,7 @@ pub struct Policy {
     /// Where it comes from.
     pub origin: Origin,
     /// The programs or domains that it can be about, when its condition names them.
-    pub keys: Option<Vec<String>>,
+    pub keys: Option<Keys>,
 }
 
 impl Policy {
@@ -119,19 +120,28 @@ fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
     }
 }
 
-/// The policies of one rule.
-fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
-    let keys = match &rule.matcher {
-        Matcher::Command { pattern, .. } => {
-            pattern.literal_programs().map(|names| names.into_iter().map(str::to_owned).collect())
-        }
+/// What a rule names, for the index.
+fn keys(rule: &Rule) -> Option<Keys> {
+    match &rule.matcher {
+        Matcher::Command { pattern, .. } => Some(Keys {
+            names: pattern.literal_programs()?.into_iter().map(str::to_owned).collect(),
+            words: pattern
+                .words
+                .first()
+                .and_then(|globs| globs.iter().map(|g| g.as_literal().map(str::to_owned)).collect()),
+        }),
         Matcher::Egress { pattern, .. } => match &pattern.host {
             HostPattern::Exact(host) | HostPattern::SubDomains(host) | HostPattern::DomainTree(host) => {
-                Some(vec![host.clone()])
+                Some(Keys { names: vec![host.clone()], words: None })
             }
             HostPattern::Network(_) => None,
         },
-    };
+    }
+}
+
+/// The policies of one rule.
+fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
+    let keys = keys(rule);
     let policy = |name: &str, effect, rungs: Range<u8>, clauses: Vec<Vec<Expr>>| Policy {
         id: format!("{}/{}/tier{}/{name}", rule.surface, rule.id, rule.tier),
         surface: rule.surface,

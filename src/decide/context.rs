@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use cedar_policy::{Context, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression as Value};
 
-use crate::compile::CompileError;
+use crate::compile::{CompileError, cedar_address};
 use crate::model::{CommandFacts, EgressFacts, Facts, MAX_WORDS, Surface};
 
 fn defect(error: impl std::fmt::Display) -> CompileError {
@@ -88,7 +88,7 @@ fn egress(f: &EgressFacts) -> Vec<(String, Value)> {
     ];
     for (name, address) in [("address", f.address), ("peer", f.peer)] {
         if let Some(address) = address {
-            out.push((name.to_owned(), Value::new_ip(address.to_string())));
+            out.push((name.to_owned(), Value::new_ip(cedar_address(address))));
         }
     }
     for (index, segment) in f.segments.iter().enumerate().take(MAX_WORDS) {
