@@ -10,12 +10,11 @@ mod common;
 
 use std::cell::Cell;
 
-use common::{Tape, cedar, compiled, maps, read, reading, requests};
+use common::{Tape, cedar, compiled, finish, maps, nightly, read, reading, requests, runner};
 use polctl::decide::Decider;
 use polctl::model::RUNGS;
 use polctl::source::SourceMap;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
 /// Bytes from which a set and its requests are made.
 #[derive(Clone, Debug)]
@@ -39,34 +38,6 @@ fn set_of(case: &Case) -> common::Files {
     maps::files(&maps::settings(&mut Tape::new(&case.settings)), &rules)
 }
 
-fn runner(cases: u32) -> TestRunner {
-    let seed = std::env::var("POLCTL_SEED").ok().map_or_else(
-        || u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() % 1_000_000_007).unwrap(),
-        |seed| seed.parse().unwrap(),
-    );
-    eprintln!("POLCTL_SEED={seed}");
-    TestRunner::new(Config {
-        cases,
-        rng_seed: RngSeed::Fixed(seed),
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..Config::default()
-    })
-}
-
-/// Fails with the reason of the smallest case; its bytes would say nothing.
-fn finish(result: Result<(), TestError<Case>>) {
-    match result {
-        Err(TestError::Fail(reason, _)) => panic!("{reason}"),
-        Err(error) => panic!("{error}"),
-        Ok(()) => {}
-    }
-}
-
-fn nightly() -> bool {
-    std::env::var("POLCTL_NIGHTLY").is_ok_and(|value| value == "1")
-}
-
 #[test]
 fn cedar_and_the_document_agree() {
     let cases_to_run = if nightly() { 200_000 } else { 3_000 };
@@ -75,10 +46,16 @@ fn cedar_and_the_document_agree() {
         let mut map = SourceMap::new();
         let compiled = compiled(&files, &mut map);
         let mut decider = Decider::new(&compiled, &map);
-        if reading::doubt("spelling") && compiled.set.rules.iter().any(|r| match &r.matcher {
-            polctl::model::Matcher::Command { pattern, .. } => pattern.literal_programs().is_none_or(|p| p.contains(&"find") && p.len() > 1),
-            _ => false
-        }) { return Ok(()) }
+        if reading::doubt("spelling")
+            && compiled.set.rules.iter().any(|r| match &r.matcher {
+                polctl::model::Matcher::Command { pattern, .. } => {
+                    pattern.literal_programs().is_none_or(|p| p.contains(&"find") && p.len() > 1)
+                }
+                _ => false,
+            })
+        {
+            return Ok(());
+        }
         for bytes in &case.requests {
             let request = requests::near(&mut Tape::new(bytes), &compiled.set);
             let (product, document) = (cedar(&mut decider, &request), read(&compiled.set, &request));

@@ -6,7 +6,7 @@
 //! the full sets, the policies that decide against it join the question, and it is asked
 //! again. Emptiness at any stage is a proof; a witness is replayed through Cedar before it counts.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::exact::{Bound, Outcome, Space};
 use crate::compile::{CompileError, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
@@ -80,13 +80,34 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The conditions of all policies of a surface, effect and rung.
-fn conditions(compiled: &Compiled, surface: Surface, effect: Effect, rung: u8) -> HashSet<&[Expr]> {
-    compiled
-        .policies
-        .iter()
-        .filter(|p| p.surface == surface && p.effect == effect && p.rungs.contains(&rung))
-        .map(|p| p.clauses.as_slice())
+/// Numbers for the conditions of policies: equal numbers, equal conditions.
+struct Numbers {
+    from: Vec<u32>,
+    to: Vec<u32>,
+    /// The number of "always".
+    always: Option<u32>,
+}
+
+impl Numbers {
+    fn new(from: &Compiled, to: &Compiled) -> Self {
+        let mut known: HashMap<&[Expr], u32> = HashMap::new();
+        let mut number = |clauses| {
+            let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+            *known.entry(clauses).or_insert(next)
+        };
+        let from = from.policies.iter().map(|p| number(p.clauses.as_slice())).collect();
+        let to = to.policies.iter().map(|p| number(p.clauses.as_slice())).collect();
+        let always = known.get::<[Expr]>(&[]).copied();
+        Numbers { from, to, always }
+    }
+}
+
+/// The numbers of all policies of a surface and effect that are about a rung.
+fn numbers_at(compiled: &Compiled, numbers: &[u32], surface: Surface, effect: Effect, rung: u8) -> HashSet<u32> {
+    let policies = compiled.policies.iter().zip(numbers);
+    policies
+        .filter(|(p, _)| p.surface == surface && p.effect == effect && p.rungs.contains(&rung))
+        .map(|(_, number)| *number)
         .collect()
 }
 
@@ -152,7 +173,8 @@ pub fn newly_allowed<'a>(
     bound: Bound,
 ) -> Result<Changes<'a>, CompileError> {
     let (from_decider, to_decider) = deciders;
-    let mut run = Run { from, to, bound, changes: Changes::default(), by_cause: BTreeMap::new() };
+    let numbers = Numbers::new(from.compiled, to.compiled);
+    let mut run = Run { from, to, bound, numbers: &numbers, changes: Changes::default(), by_cause: BTreeMap::new() };
     for (surface, space) in spaces {
         if to.compiled.set.surfaces.contains_key(surface) {
             for rung in 0..RUNGS {
@@ -192,6 +214,7 @@ struct Run<'a, 'r> {
     from: &'r Side<'a>,
     to: &'r Side<'a>,
     bound: Bound,
+    numbers: &'r Numbers,
     changes: Changes<'a>,
     /// Position in `found` by surface and what is to blame, so that a rule is reported once.
     by_cause: BTreeMap<(Surface, String), Vec<usize>>,
@@ -199,13 +222,17 @@ struct Run<'a, 'r> {
 
 impl<'a> Run<'a, '_> {
     fn rung(&mut self, surface: Surface, space: &Space<'_>, rung: u8) {
-        let old_permits = conditions(self.from.compiled, surface, Effect::Permit, rung);
-        let new_forbids = conditions(self.to.compiled, surface, Effect::Forbid, rung);
-        let at_rung = |p: &&Policy, effect| p.surface == surface && p.effect == effect && p.rungs.contains(&rung);
+        let numbers = self.numbers;
+        let old_permits = numbers_at(self.from.compiled, &numbers.from, surface, Effect::Permit, rung);
+        let new_forbids = numbers_at(self.to.compiled, &numbers.to, surface, Effect::Forbid, rung);
+        let at_rung = |p: &Policy, effect| p.surface == surface && p.effect == effect && p.rungs.contains(&rung);
         // An unconditional permit covers everything that a permit could add.
-        if !old_permits.contains::<[Expr]>(&[]) {
-            for permit in self.to.compiled.policies.iter().filter(|p| at_rung(p, Effect::Permit)) {
-                if old_permits.contains(permit.clauses.as_slice()) || self.known(space, permit, rung, Some(self.from)) {
+        if !numbers.always.is_some_and(|always| old_permits.contains(&always)) {
+            for (permit, number) in self.to.compiled.policies.iter().zip(&numbers.to) {
+                if !at_rung(permit, Effect::Permit)
+                    || old_permits.contains(number)
+                    || self.known(space, permit, rung, Some(self.from))
+                {
                     continue;
                 }
                 match ask(space, &[permit], self.to, Some(self.from), rung, self.bound) {
@@ -215,8 +242,8 @@ impl<'a> Run<'a, '_> {
                 }
             }
         }
-        for forbid in self.from.compiled.policies.iter().filter(|p| at_rung(p, Effect::Forbid)) {
-            if !new_forbids.contains(forbid.clauses.as_slice()) {
+        for (forbid, number) in self.from.compiled.policies.iter().zip(&numbers.from) {
+            if at_rung(forbid, Effect::Forbid) && !new_forbids.contains(number) {
                 self.gone(surface, space, forbid, rung);
             }
         }

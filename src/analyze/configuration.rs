@@ -1,18 +1,35 @@
 //! Configuration against configuration, each setting by its own order (DESIGN 2).
+//!
+//! The order says in which direction a setting lets more through; a plain command that one of
+//! the rules permits, altered so that the setting matters, shows it. Each version decides it
+//! under its own facts.
 
 use std::collections::BTreeSet;
 
-use crate::compile::Compiled;
-use crate::diag::{Code, Evidence, Finding, Level};
-use crate::model::{Provenance, SetTerm, ZoneMatcher, Zones};
-use crate::source::Span;
+use super::sample::sample;
+use crate::compile::{CompileError, Compiled};
+use crate::decide::Decider;
+use crate::diag::{Code, Evidence, Finding};
+use crate::model::{
+    CommandRequest, PathPattern, Provenance, RUNGS, Request, SetTerm, Surface, Tier, Word, ZoneMatcher, Zones,
+};
+use crate::source::{SourceMap, Span};
+
+/// Most rules that are tried to show what a setting does.
+const MAX_TRIES: usize = 400;
 
 /// Findings about settings that differ, widening and narrowing.
-pub(super) fn compare(old: &Compiled, new: &Compiled, zones: (&ZoneMatcher, &ZoneMatcher)) -> Vec<Finding> {
-    let mut out = Vec::new();
-    zone_changes(old, new, zones, &mut out);
+pub(super) fn compare(
+    old: &Compiled,
+    new: &Compiled,
+    zones: (&ZoneMatcher, &ZoneMatcher),
+    map: &SourceMap,
+) -> Result<Vec<Finding>, CompileError> {
+    let deciders = (Decider::new(old, map), Decider::new(new, map));
+    let mut compare = Compare { old, new, zones, deciders, out: Vec::new() };
+    compare.zones()?;
     let (was, is) = (&old.set.config, &new.set.config);
-    lists(
+    compare.list(
         (
             "trusted_dirs",
             "programs in it now count as the ones that rules mean",
@@ -20,38 +37,245 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, zones: (&ZoneMatcher, &Zon
         ),
         (&was.trusted_dirs, was.trusted_dirs_span),
         (&is.trusted_dirs, is.trusted_dirs_span),
-        |dir| format!("{dir}/git status"),
-        &mut out,
-    );
-    lists(
+        |dir| Alteration::Path(dir.to_owned()),
+    )?;
+    compare.list(
         ("allowed_env", "commands of tiers 0 and 1 may now set it", "commands of tiers 0 and 1 may no longer set it"),
         (&was.allowed_env, was.allowed_env_span),
         (&is.allowed_env, is.allowed_env_span),
-        |name| format!("{name}=x git status"),
-        &mut out,
-    );
-    if was.provenance != is.provenance {
-        let off = is.provenance == Provenance::Off;
-        out.push(
-            finding(
-                off,
-                is.provenance_span,
-                if off {
-                    "the provenance guardrail is switched off"
-                } else {
-                    "the provenance guardrail is switched on"
-                }
-                .to_owned(),
-                evidence("any request with inputs from outside the session"),
-            )
-            .related(was.provenance_span, "the setting before")
-            .help("with it, a request whose inputs come from outside the session never runs at tiers 0 and 1"),
-        );
-    }
-    guardrails(old, new, &mut out);
-    out
+        |name| Alteration::Env(name.to_owned()),
+    )?;
+    compare.provenance()?;
+    compare.guardrails();
+    Ok(compare.out)
 }
 
+/// How a plain request must be altered to show what a setting does.
+enum Alteration {
+    /// The program is named by its path in this directory.
+    Path(String),
+    /// This variable is set.
+    Env(String),
+    /// The output is redirected to this path.
+    Redirect(String),
+    /// This path is an argument.
+    Argument(String),
+    /// Inputs come from outside the session.
+    External,
+}
+
+type Setting<'a> = (&'a [String], Span);
+
+/// A setting that differs.
+struct Difference<'d> {
+    widens: bool,
+    here: Span,
+    before: Option<Span>,
+    message: String,
+    /// What stands for the witness where no rule shows the effect.
+    fallback: &'d str,
+}
+
+struct Compare<'a> {
+    old: &'a Compiled,
+    new: &'a Compiled,
+    zones: (&'a ZoneMatcher, &'a ZoneMatcher),
+    deciders: (Decider<'a>, Decider<'a>),
+    out: Vec<Finding>,
+}
+
+impl Compare<'_> {
+    /// A real command that the two versions decide differently because of a setting, as
+    /// Cedar itself says of it under each version's own facts.
+    fn demonstrate(&mut self, alteration: &Alteration, widens: bool) -> Result<Option<Evidence>, CompileError> {
+        let rules = self.new.set.rules.iter().chain(&self.old.set.rules);
+        let rules = rules.filter(|r| r.surface != Surface::Egress && r.tier < Tier::UNMATCHED).take(MAX_TRIES);
+        for rule in rules {
+            let Some(Request::Command(mut request)) = sample(rule) else { continue };
+            rule.agents.first().into_iter().for_each(|agent| request.agent.clone_from(agent));
+            rule.hosts.first().into_iter().for_each(|host| request.host.clone_from(host));
+            let (before, after, line) = self.alter(alteration, request);
+            let mut assumes = after.assumptions();
+            if matches!(alteration, Alteration::Redirect(_)) {
+                // The line shows the redirect.
+                assumes.retain(|a| !a.starts_with("with a redirect"));
+            }
+            let old_tier = self.deciders.0.tier(rule.surface, &before.facts(self.zones.0))?;
+            let new_tier = self.deciders.1.tier(rule.surface, &after.facts(self.zones.1))?;
+            let (low, high) = if widens { (new_tier, old_tier) } else { (old_tier, new_tier) };
+            if low.is_some_and(|low| high.is_none_or(|high| low < high)) {
+                let rungs = (low.unwrap_or(0)..high.unwrap_or(RUNGS)).collect();
+                let surface = "configuration".into();
+                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, old_tier, new_tier }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request as each version sees it once it is altered, and the line that one would type.
+    fn alter(&self, alteration: &Alteration, plain: CommandRequest) -> (Request, Request, String) {
+        let (mut before, mut after) = (plain.clone(), plain.clone());
+        let mut line = None;
+        match alteration {
+            Alteration::Path(dir) => {
+                before.trusted = self.old.set.config.trusted_dirs.contains(dir);
+                after.trusted = self.new.set.config.trusted_dirs.contains(dir);
+                let path = format!("{dir}/{}", plain.program);
+                line = Some(Request::Command(plain.clone()).to_line().replacen(&plain.program, &path, 1));
+            }
+            Alteration::Env(name) => {
+                before.env.insert(name.clone());
+                after.env.insert(name.clone());
+            }
+            Alteration::Redirect(path) => {
+                before.writes = written(self.zones.0, path);
+                after.writes = written(self.zones.1, path);
+                line = Some(format!("{} > {path}", Request::Command(plain).to_line()));
+            }
+            Alteration::Argument(path) => {
+                before.words.push(Word::Known(path.clone()));
+                after.words.push(Word::Known(path.clone()));
+            }
+            Alteration::External => {
+                before.external = true;
+                after.external = true;
+            }
+        }
+        let after = Request::Command(after);
+        let line = line.unwrap_or_else(|| after.to_line());
+        (Request::Command(before), after, line)
+    }
+
+    fn push(&mut self, difference: Difference<'_>, alterations: &[Alteration]) -> Result<(), CompileError> {
+        let mut shown = None;
+        for alteration in alterations {
+            shown = self.demonstrate(alteration, difference.widens)?;
+            if shown.is_some() {
+                break;
+            }
+        }
+        let message = match &shown {
+            Some(evidence) => format!("{}; {}", difference.message, super::headline(evidence)),
+            None => difference.message,
+        };
+        let code = if difference.widens { Code::CONFIG_WIDENING } else { Code::NARROWING };
+        let mut finding = Finding::new(code, difference.here, message)
+            .evidence(shown.unwrap_or_else(|| evidence(difference.fallback)));
+        if let Some(before) = difference.before {
+            finding = finding.related(before, "the setting before");
+        }
+        if difference.widens {
+            finding = finding.help("take it back, or have the change approved as what it is");
+        }
+        self.out.push(finding);
+        Ok(())
+    }
+
+    /// A list in which each member more lets more through.
+    fn list(
+        &mut self,
+        (key, gained, lost): (&str, &str, &str),
+        old: Setting<'_>,
+        new: Setting<'_>,
+        alter: impl Fn(&str) -> Alteration,
+    ) -> Result<(), CompileError> {
+        for (more, less, widens, effect) in [(new, old, true, gained), (old, new, false, lost)] {
+            for value in more.0.iter().filter(|v| !less.0.contains(v)) {
+                let verb = if widens { "gains" } else { "loses" };
+                let message = format!("`{key}` {verb} `{value}`: {effect}");
+                let difference = Difference { widens, here: new.1, before: Some(old.1), message, fallback: value };
+                self.push(difference, &[alter(value)])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn provenance(&mut self) -> Result<(), CompileError> {
+        let (was, is) = (&self.old.set.config, &self.new.set.config);
+        if was.provenance == is.provenance {
+            return Ok(());
+        }
+        let off = is.provenance == Provenance::Off;
+        let difference = Difference {
+            widens: off,
+            here: is.provenance_span,
+            before: Some(was.provenance_span),
+            message: format!("the provenance guardrail is switched {}", if off { "off" } else { "on" }),
+            fallback: "any request with inputs from outside the session",
+        };
+        self.push(difference, &[Alteration::External])
+    }
+
+    fn zones(&mut self) -> Result<(), CompileError> {
+        let (old, new) = (self.old, self.new);
+        let names: BTreeSet<&str> = old.set.config.zones.names().chain(new.set.config.zones.names()).collect();
+        for name in names {
+            let (was, is) = (old.set.config.zones.get(name), new.set.config.zones.get(name));
+            if was.map(|(patterns, _)| patterns) == is.map(|(patterns, _)| patterns) {
+                continue;
+            }
+            let text = |patterns: Option<(&BTreeSet<PathPattern>, Span)>| -> String {
+                patterns.into_iter().flat_map(|(p, _)| p).map(ToString::to_string).collect()
+            };
+            let alphabet = format!("{}{}roothomeUsers", text(was), text(is));
+            let here = is.map_or_else(|| Span::new(new.set.config.file, 0, 0), |(_, span)| span);
+            let polarity = polarity(name, [old, new]);
+            for (larger, smaller, verb, reason) in [
+                (self.zones.1, self.zones.0, "gains", polarity.growth),
+                (self.zones.0, self.zones.1, "loses", polarity.shrinking),
+            ] {
+                let Some(path) = larger.path_beyond(name, smaller, &alphabet) else { continue };
+                let message = match reason {
+                    Some(reason) => format!("zone `{name}` {verb} `{path}`: {reason}"),
+                    None => format!("zone `{name}` {verb} `{path}`"),
+                };
+                let before = was.map(|(_, span)| span);
+                let difference = Difference { widens: reason.is_some(), here, before, message, fallback: &path };
+                let mut alterations = [Alteration::Redirect(path.clone()), Alteration::Argument(path.clone())];
+                if Zones::GUARDED.contains(&name) {
+                    alterations.reverse();
+                }
+                self.push(difference, &alterations)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Guardrails only take away, so one that is gone or changed may let something through.
+    fn guardrails(&mut self) {
+        let (old, new) = (self.old, self.new);
+        let here = Span::new(new.set.config.file, 0, 0);
+        for guardrail in old.guardrails.iter().filter(|g| !new.guardrails.iter().any(|n| n.text == g.text)) {
+            self.out.push(
+                Finding::new(
+                    Code::CONFIG_WIDENING,
+                    here,
+                    format!("the guardrail `{}` is gone or has changed", guardrail.id),
+                )
+                .evidence(evidence("any request that the guardrail stopped"))
+                .related(guardrail.span, "the guardrail before")
+                .help("keep the old guardrail beside the new one to show that nothing is lost"),
+            );
+        }
+        for guardrail in new.guardrails.iter().filter(|g| !old.guardrails.iter().any(|o| o.text == g.text)) {
+            self.out.push(
+                Finding::new(Code::NARROWING, guardrail.span, format!("the guardrail `{}` is new", guardrail.id))
+                    .evidence(evidence("any request that the guardrail stops")),
+            );
+        }
+    }
+}
+
+/// The zones that a redirect to a path writes.
+fn written(zones: &ZoneMatcher, path: &str) -> BTreeSet<String> {
+    let mut found = zones.path(path);
+    if found.is_empty() {
+        found.insert(Zones::ELSEWHERE.to_owned());
+    }
+    found
+}
+
+/// Evidence without a request: nothing in the policy shows what the setting does.
 fn evidence(witness: &str) -> Evidence {
     Evidence {
         surface: "configuration".into(),
@@ -60,38 +284,6 @@ fn evidence(witness: &str) -> Evidence {
         assumes: Vec::new(),
         old_tier: None,
         new_tier: None,
-    }
-}
-
-fn finding(widens: bool, span: Span, message: String, evidence: Evidence) -> Finding {
-    let mut finding = Finding::new(if widens { Code::CONFIG_WIDENING } else { Code::NARROWING }, span, message);
-    if !widens {
-        finding.level = Level::Note;
-    }
-    finding.evidence(evidence)
-}
-
-type Setting<'a> = (&'a [String], Span);
-
-/// A list in which each member more lets more through.
-fn lists(
-    (key, gained, lost): (&str, &str, &str),
-    old: Setting<'_>,
-    new: Setting<'_>,
-    witness: impl Fn(&str) -> String,
-    out: &mut Vec<Finding>,
-) {
-    for (more, less, widens, effect) in [(new, old, true, gained), (old, new, false, lost)] {
-        for value in more.0.iter().filter(|v| !less.0.contains(v)) {
-            let verb = if widens { "gains" } else { "loses" };
-            let message = format!("`{key}` {verb} `{value}`: {effect}");
-            let mut finding =
-                finding(widens, new.1, message, evidence(&witness(value))).related(old.1, "the setting before");
-            if widens {
-                finding = finding.help("take it out again, or have the change approved as what it is");
-            }
-            out.push(finding);
-        }
     }
 }
 
@@ -124,71 +316,4 @@ fn polarity(name: &str, sides: [&Compiled; 2]) -> Polarity {
         }
     }
     polarity
-}
-
-fn zone_changes(
-    old: &Compiled,
-    new: &Compiled,
-    (old_zones, new_zones): (&ZoneMatcher, &ZoneMatcher),
-    out: &mut Vec<Finding>,
-) {
-    let names: BTreeSet<&str> = old.set.config.zones.names().chain(new.set.config.zones.names()).collect();
-    for name in names {
-        let (was, is) = (old.set.config.zones.get(name), new.set.config.zones.get(name));
-        if was.map(|(patterns, _)| patterns) == is.map(|(patterns, _)| patterns) {
-            continue;
-        }
-        let text = |patterns: Option<(&BTreeSet<crate::model::PathPattern>, Span)>| -> String {
-            patterns.into_iter().flat_map(|(p, _)| p).map(ToString::to_string).collect()
-        };
-        let alphabet = format!("{}{}roothomeUsers", text(was), text(is));
-        let here = is.map_or_else(|| Span::new(new.set.config.file, 0, 0), |(_, span)| span);
-        let polarity = polarity(name, [old, new]);
-        for (larger, smaller, verb, reason) in
-            [(new_zones, old_zones, "gains", polarity.growth), (old_zones, new_zones, "loses", polarity.shrinking)]
-        {
-            let Some(path) = larger.path_beyond(name, smaller, &alphabet) else { continue };
-            let message = match reason {
-                Some(reason) => format!("zone `{name}` {verb} `{path}`: {reason}"),
-                None => format!("zone `{name}` {verb} `{path}`"),
-            };
-            let mut finding = finding(reason.is_some(), here, message, evidence(&path));
-            if let Some((_, span)) = was {
-                finding = finding.related(span, "the zone before");
-            }
-            if reason.is_some() {
-                finding = finding.help("undo the change of the zone, or have it approved as what it is");
-            }
-            out.push(finding);
-        }
-    }
-}
-
-/// Guardrails only take away, so one that is gone or changed may let something through.
-fn guardrails(old: &Compiled, new: &Compiled, out: &mut Vec<Finding>) {
-    let here = Span::new(new.set.config.file, 0, 0);
-    for guardrail in &old.guardrails {
-        if !new.guardrails.iter().any(|g| g.text == guardrail.text) {
-            out.push(
-                finding(
-                    true,
-                    here,
-                    format!("the guardrail `{}` is gone or has changed", guardrail.id),
-                    evidence("any request that the guardrail stopped"),
-                )
-                .related(guardrail.span, "the guardrail before")
-                .help("keep the old guardrail beside the new one to show that nothing is lost"),
-            );
-        }
-    }
-    for guardrail in &new.guardrails {
-        if !old.guardrails.iter().any(|g| g.text == guardrail.text) {
-            out.push(finding(
-                false,
-                guardrail.span,
-                format!("the guardrail `{}` is new", guardrail.id),
-                evidence("any request that the guardrail stops"),
-            ));
-        }
-    }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::AnalyzeError;
 use super::exact::{Bound, Outcome, Space};
+use super::sample::sample;
 use crate::compile::{Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
 use crate::decide::request_from_line;
 use crate::diag::{Code, Finding};
 use crate::model::{
-    Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, When, ZoneMatcher, escapes,
+    Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, ZoneMatcher, escapes,
     is_non_public,
 };
 
@@ -479,65 +480,5 @@ fn explain(expr: &Expr) -> String {
         (Atom::Empty(SetAttr::Secrets), _) => "it carries a secret".into(),
         (Atom::Within(SetAttr::Secrets, n), _) => format!("it carries a secret besides {}", names(n)),
         _ => "a condition on its facts does not hold".into(),
-    }
-}
-
-/// A request that plainly matches a rule, without a search: most rules have one.
-fn sample(rule: &Rule) -> Option<Request> {
-    use crate::model::{CommandRequest, EgressRequest, Word};
-    let fill = |glob: &Glob| -> String {
-        glob.pieces()
-            .iter()
-            .map(|p| match p {
-                Piece::Text(text) => text.as_str(),
-                Piece::Any => "x",
-            })
-            .collect()
-    };
-    if rule.when != When::default() {
-        return None;
-    }
-    match &rule.matcher {
-        Matcher::Command { pattern, with, run_as, .. } => {
-            let mut words: Vec<Word> = pattern
-                .words
-                .iter()
-                .map(|w| w.first().map(fill))
-                .collect::<Option<Vec<_>>>()?
-                .into_iter()
-                .map(Word::Known)
-                .collect();
-            for items in with {
-                words.push(Word::Known(match items.first()? {
-                    Item::Argument(glob) => fill(glob),
-                    option => option.to_string(),
-                }));
-            }
-            let mut request = CommandRequest::new(rule.surface, &fill(pattern.programs.first()?), words);
-            if let Some(user) = run_as.first() {
-                request.run_as.clone_from(user);
-            }
-            Some(Request::Command(request))
-        }
-        Matcher::Egress { pattern, .. } => {
-            let host = match &pattern.host {
-                HostPattern::Exact(host) | HostPattern::DomainTree(host) => host.clone(),
-                HostPattern::SubDomains(host) => format!("x.{host}"),
-                HostPattern::Network(_) => return None,
-            };
-            Some(Request::Egress(EgressRequest {
-                agent: "agent".into(),
-                machine: "host".into(),
-                method: pattern.methods.first()?.clone(),
-                scheme: pattern.scheme,
-                host,
-                address: None,
-                peer: None,
-                port: pattern.port,
-                segments: pattern.segments.iter().map(fill).collect(),
-                secrets: BTreeSet::new(),
-                external: false,
-            }))
-        }
     }
 }

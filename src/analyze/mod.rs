@@ -7,6 +7,7 @@ mod compare;
 mod configuration;
 pub mod exact;
 mod lint;
+mod sample;
 
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
@@ -37,14 +38,21 @@ pub enum AnalyzeError {
 /// [`AnalyzeError`]: defects, never verdicts.
 pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, AnalyzeError> {
     let (old_zones, new_zones) = (old.set.config.zones.matcher(), new.set.config.zones.matcher());
-    let mut findings = configuration::compare(old, new, (&old_zones, &new_zones));
     validate_difference(old, new, map)?;
+    let mut findings = configuration::compare(old, new, (&old_zones, &new_zones), map)?;
     // Rules are compared under one configuration, the new one: what the configuration itself
     // lets through was reported above, once and not once for every rule.
-    let mut set = old.set.clone();
-    set.config.allowed_env.clone_from(&new.set.config.allowed_env);
-    set.config.provenance = new.set.config.provenance;
-    let old = &compile(set, old.guardrails.clone());
+    let (was, is) = (&old.set.config, &new.set.config);
+    let adapted;
+    let old = if was.allowed_env == is.allowed_env && was.provenance == is.provenance {
+        old
+    } else {
+        let mut set = old.set.clone();
+        set.config.allowed_env.clone_from(&is.allowed_env);
+        set.config.provenance = is.provenance;
+        adapted = compile(set, old.guardrails.clone());
+        &adapted
+    };
     let spaces: BTreeMap<Surface, Space<'_>> = Surface::ALL
         .into_iter()
         .map(|surface| (surface, Space::new(surface, &new_zones, &new.set.config.zones)))

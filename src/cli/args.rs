@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::compile::Compiled;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Signed policy toolchain and CI analyzer for teams that run AI agents.
@@ -45,6 +46,13 @@ pub struct OutputArgs {
     /// Also fail on findings of this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub deny: Option<Deny>,
+}
+
+impl OutputArgs {
+    /// The `policy_id` of a version, where the format shows it: it costs printing the whole set.
+    pub(super) fn policy_id(&self, compiled: Option<&Compiled>) -> Option<String> {
+        compiled.filter(|_| self.format == Format::Json).map(Compiled::policy_id)
+    }
 }
 
 /// Arguments of `check`.

@@ -29,7 +29,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
         lints(new, &mut findings)?;
     }
-    let mut policy_ids = (None, new.as_ref().map(crate::compile::Compiled::policy_id));
+    let mut policy_ids = (None, args.output.policy_id(new.as_ref()));
     let mut compared = None;
     if let Some(base) = base {
         compared = Some((base.label(), "the working tree".to_owned()));
@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         let mut base_findings = Vec::new();
         let old = read(base.as_ref(), &mut map, &mut base_findings)?;
         base_findings.retain(|f| f.level == crate::diag::Level::Error);
-        policy_ids.0 = old.as_ref().map(crate::compile::Compiled::policy_id);
+        policy_ids.0 = args.output.policy_id(old.as_ref());
         match (&old, &new) {
             (Some(old), Some(new)) => findings.extend(diff(old, new, &map)?),
             _ => findings.append(&mut base_findings),

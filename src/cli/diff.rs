@@ -28,7 +28,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let report = Report {
         command: "diff",
         compared: Some((old_tree.label(), new_tree.label())),
-        policy_ids: (old.map(|c| c.policy_id()), new.map(|c| c.policy_id())),
+        policy_ids: (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref())),
         exit_code: exit_code(&findings, deny),
         findings,
     };

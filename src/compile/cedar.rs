@@ -243,6 +243,7 @@ const fn set_name(set: SetAttr) -> &'static str {
     match set {
         SetAttr::Options => "options",
         SetAttr::Certain => "certain",
+        SetAttr::Globals => "globals",
         SetAttr::Writes => "writes",
         SetAttr::Names => "names",
         SetAttr::Env => "env",

@@ -2,7 +2,8 @@
 
 use super::expr::{Atom, Expr, Flag, SetAttr};
 use crate::model::{
-    BoolTerm, CommandPattern, Config, Glob, Item, Rule, SetTerm, Surface, Tier, When, Zones, single_dash_long,
+    BoolTerm, CommandPattern, Config, Glob, Item, Piece, Rule, SetTerm, Surface, Tier, When, Zones, has_globals,
+    single_dash_long,
 };
 
 /// Which reading a condition is for.
@@ -41,10 +42,10 @@ impl CommandRule<'_> {
         }
         out.extend(self.count(reading));
         for items in self.with {
-            out.push(self.per_spelling(reading, &|dashed| present(items, reading, dashed)));
+            out.push(self.per_spelling(reading, &|spelling| present(items, reading, spelling)));
         }
         if let Some(items) = self.only {
-            out.push(self.per_spelling(reading, &|dashed| only(items, reading, dashed)));
+            out.push(self.per_spelling(reading, &|spelling| only(items, reading, spelling.dashed)));
         }
         if !self.unless.is_empty() {
             // Absent whatever comes: nothing of it may be present, and the other way round.
@@ -52,7 +53,7 @@ impl CommandRule<'_> {
                 Reading::Narrow => Reading::Broad,
                 Reading::Broad => Reading::Narrow,
             };
-            out.push(self.per_spelling(reading, &|dashed| present(self.unless, opposite, dashed).negated()));
+            out.push(self.per_spelling(reading, &|spelling| present(self.unless, opposite, spelling).negated()));
         }
         out
     }
@@ -70,20 +71,23 @@ impl CommandRule<'_> {
         })
     }
 
-    /// Whether long options have one dash depends on the program; where the pattern leaves
-    /// the program open, both spellings are read.
-    fn per_spelling(&self, reading: Reading, build: &dyn Fn(bool) -> Expr) -> Expr {
-        let (dashed, doubled) = match self.pattern.literal_programs() {
-            Some(programs) => {
-                (programs.iter().any(|p| single_dash_long(p)), programs.iter().any(|p| !single_dash_long(p)))
-            }
-            None => (true, true),
+    /// How options are spelled depends on the program; where the pattern leaves the program
+    /// open, every spelling is read.
+    fn per_spelling(&self, reading: Reading, build: &dyn Fn(Spelling) -> Expr) -> Expr {
+        let (dashed, doubled, globals) = match self.pattern.literal_programs() {
+            Some(programs) => (
+                programs.iter().any(|p| single_dash_long(p)),
+                programs.iter().any(|p| !single_dash_long(p)),
+                programs.iter().any(|p| has_globals(p)),
+            ),
+            None => (true, true, true),
         };
+        let one = |dashed| build(Spelling { dashed, globals });
         match (dashed, doubled, reading) {
-            (true, false, _) => build(true),
-            (false, _, _) => build(false),
-            (true, true, Reading::Narrow) => Expr::All(vec![build(false), build(true)]),
-            (true, true, Reading::Broad) => Expr::One(vec![build(false), build(true)]),
+            (true, false, _) => one(true),
+            (false, _, _) => one(false),
+            (true, true, Reading::Narrow) => Expr::All(vec![one(false), one(true)]),
+            (true, true, Reading::Broad) => Expr::One(vec![one(false), one(true)]),
         }
     }
 
@@ -125,39 +129,76 @@ fn option_names(item: &Item, dashed: bool) -> Vec<String> {
     }
 }
 
+/// How options are spelled, as far as it depends on the program.
+#[derive(Clone, Copy)]
+struct Spelling {
+    /// Long options have one dash.
+    dashed: bool,
+    /// Options may stand before a sub-command.
+    globals: bool,
+}
+
 /// At least one of the items is present: certainly (narrow), possibly (broad).
-fn present(items: &[Item], reading: Reading, dashed: bool) -> Expr {
-    let set = match reading {
-        Reading::Narrow => SetAttr::Certain,
-        Reading::Broad => SetAttr::Options,
-    };
-    let (mut single, mut alternatives, mut globs) = (Vec::new(), Vec::new(), Vec::new());
+fn present(items: &[Item], reading: Reading, spelling: Spelling) -> Expr {
+    let broad = reading == Reading::Broad;
+    let set = if broad { SetAttr::Options } else { SetAttr::Certain };
+    let (mut single, mut globals, mut alternatives, mut globs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for item in items {
         if let Item::Argument(glob) = item {
+            // `--context=prod*`: before the sub-command the value may stand apart.
+            globals.extend(option_head(glob));
             globs.push(glob.clone());
             continue;
         }
-        let names = option_names(item, dashed);
-        match names.as_slice() {
-            [name] => single.push(name.clone()),
-            _ => alternatives.push(Expr::All(names.into_iter().map(|n| Atom::HasAny(set, vec![n]).into()).collect())),
+        let names = option_names(item, spelling.dashed);
+        match (names.as_slice(), item) {
+            ([name], Item::Long(_)) if broad && !spelling.dashed => {
+                single.extend(abbreviations(name));
+                globals.extend(abbreviations(name));
+            }
+            ([name], _) => {
+                single.push(name.clone());
+                globals.push(name.clone());
+            }
+            _ => {
+                globals.extend(names.iter().cloned());
+                alternatives.push(Expr::All(names.into_iter().map(|n| Atom::HasAny(set, vec![n]).into()).collect()));
+            }
         }
     }
-    single.sort();
-    single.dedup();
-    if reading == Reading::Broad && (!single.is_empty() || !alternatives.is_empty()) {
-        alternatives.insert(0, Atom::Flag(Flag::Open).into());
+    for list in [&mut single, &mut globals] {
+        list.sort();
+        list.dedup();
+    }
+    if broad && (!single.is_empty() || !alternatives.is_empty()) {
+        alternatives.push(Atom::Flag(Flag::Open).into());
+    }
+    if broad && spelling.globals && !globals.is_empty() {
+        alternatives.push(Atom::HasAny(SetAttr::Globals, globals).into());
     }
     if !single.is_empty() {
         alternatives.insert(0, Atom::HasAny(set, single).into());
     }
     if !globs.is_empty() {
         alternatives.push(Atom::Anywhere(globs).into());
-        if reading == Reading::Broad {
+        if broad {
             alternatives.push(Expr::from(Atom::AllKnown).negated());
         }
     }
     Expr::one(alternatives)
+}
+
+/// Every way to shorten a long option; GNU and others take one that is unambiguous (cases S06).
+fn abbreviations(name: &str) -> impl Iterator<Item = String> + '_ {
+    name.char_indices().skip(2).filter_map(|(at, c)| name.get(..at + c.len_utf8())).map(str::to_owned)
+}
+
+/// The option that an argument pattern like `--context=prod*` is about.
+fn option_head(glob: &Glob) -> Option<String> {
+    match glob.pieces().first() {
+        Some(Piece::Text(text)) if text.starts_with('-') => text.split_once('=').map(|(head, _)| head.to_owned()),
+        _ => None,
+    }
 }
 
 /// No option outside the items is present: possibly (narrow), certainly (broad).

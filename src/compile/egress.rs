@@ -24,12 +24,12 @@ pub(super) fn condition(rule: &Rule, pattern: &EgressPattern, secrets: &[String]
         (true, n) => out.push(Atom::CountAtLeast(n).into()),
         (false, n) => out.push(Atom::CountIs(n).into()),
     }
-    if reading == Reading::Narrow {
-        out.push(if secrets.is_empty() {
-            Atom::Empty(SetAttr::Secrets).into()
-        } else {
-            Atom::Within(SetAttr::Secrets, secrets.to_vec()).into()
-        });
+    match (reading, secrets) {
+        (Reading::Narrow, []) => out.push(Atom::Empty(SetAttr::Secrets).into()),
+        (Reading::Narrow, secrets) => out.push(Atom::Within(SetAttr::Secrets, secrets.to_vec()).into()),
+        // A rule about secrets restricts what carries them; one without restricts everything.
+        (Reading::Broad, []) => {}
+        (Reading::Broad, secrets) => out.push(Atom::HasAny(SetAttr::Secrets, secrets.to_vec()).into()),
     }
     match rule.when.external {
         Some(BoolTerm::Yes) => out.push(Atom::Flag(Flag::External).into()),

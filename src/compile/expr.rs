@@ -32,6 +32,8 @@ pub enum SetAttr {
     Options,
     /// `certain`: options that certainly are present
     Certain,
+    /// `globals`: options that stood before the sub-command
+    Globals,
     /// `writes`
     Writes,
     /// `names`
@@ -239,6 +241,7 @@ fn command_set(f: &CommandFacts, set: SetAttr) -> Option<&std::collections::BTre
     match set {
         SetAttr::Options => Some(&f.options),
         SetAttr::Certain => Some(&f.certain),
+        SetAttr::Globals => Some(&f.globals),
         SetAttr::Writes => Some(&f.writes),
         SetAttr::Names => Some(&f.names),
         SetAttr::Env => Some(&f.env),

@@ -40,6 +40,7 @@ fn namespace(out: &mut String, surface: Surface) {
             ("line", "String"),
             ("options", "Set<String>"),
             ("certain", "Set<String>"),
+            ("globals", "Set<String>"),
             ("unknown", "Set<Long>"),
             ("open", "Bool"),
             ("writes", "Set<String>"),

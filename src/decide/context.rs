@@ -54,6 +54,7 @@ fn command(f: &CommandFacts) -> Vec<(String, Value)> {
         ("line", text(&f.line)),
         ("options", set(&f.options)),
         ("certain", set(&f.certain)),
+        ("globals", set(&f.globals)),
         ("unknown", Value::new_set(f.unknown.iter().map(|n| count(*n)))),
         ("open", Value::new_bool(f.open)),
         ("writes", set(&f.writes)),

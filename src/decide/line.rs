@@ -109,10 +109,11 @@ fn command(surface: Surface, line: &str, config: &Config) -> Result<CommandReque
     }
     let program = path.rsplit('/').next().unwrap_or("").to_owned();
     let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| config.trusted_dirs.iter().any(|d| d == dir));
-    let (words, harmless) = normalise(&program, words.collect());
+    let Normal { globals, words, harmless } = normalise(&program, words.collect());
     let mut request = CommandRequest::new(surface, &program, words);
     request.trusted = trusted;
     request.harmless = harmless;
+    request.globals = globals;
     request.env = env;
     request.run_as = run_as;
     Ok(request)
@@ -128,41 +129,49 @@ fn assignment(word: &str) -> Option<String> {
     good.then(|| name.to_owned())
 }
 
-/// Takes known options before the sub-command away, so that every spelling reaches the rules.
-/// An unknown one leaves open where the sub-command stands.
-fn normalise(program: &str, words: Vec<String>) -> (Vec<Word>, bool) {
-    let mut harmless = true;
-    let mut out = Vec::new();
-    let mut rest = strip(program, words, &mut harmless, &mut out);
-    if let Some(first) = rest.first().cloned() {
-        let nested = format!("{program} {first}");
-        if has_globals(&nested) && out.is_empty() {
-            out.push(Word::Known(first));
-            rest.remove(0);
-            rest = strip(&nested, rest, &mut harmless, &mut out);
-        }
-    }
-    out.extend(rest.into_iter().map(Word::Known));
-    (out, harmless)
+/// The words behind a program, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Normal {
+    globals: Vec<String>,
+    words: Vec<Word>,
+    harmless: bool,
 }
 
-fn strip(program: &str, words: Vec<String>, harmless: &mut bool, out: &mut Vec<Word>) -> Vec<String> {
+/// Takes known options before the sub-command away, so that every spelling reaches the rules.
+/// An unknown one leaves open where the sub-command stands.
+fn normalise(program: &str, words: Vec<String>) -> Normal {
+    let mut normal = Normal { globals: Vec::new(), words: Vec::new(), harmless: true };
+    let mut rest = strip(program, words, &mut normal);
+    if let Some(first) = rest.first().cloned() {
+        let nested = format!("{program} {first}");
+        if has_globals(&nested) && normal.words.is_empty() {
+            normal.words.push(Word::Known(first));
+            rest.remove(0);
+            rest = strip(&nested, rest, &mut normal);
+        }
+    }
+    normal.words.extend(rest.into_iter().map(Word::Known));
+    normal
+}
+
+fn strip(program: &str, mut words: Vec<String>, normal: &mut Normal) -> Vec<String> {
     if !has_globals(program) {
         return words;
     }
-    let mut words = words;
     loop {
         let Some(word) = words.first().filter(|w| w.starts_with('-') && w.len() > 1).cloned() else { return words };
         if let Some((option, glued)) = global_option(program, &word) {
-            *harmless &= option.harmless;
             let taken = if option.takes_value && !glued { 2 } else { 1 };
-            words.drain(..taken.min(words.len()));
+            let taken: Vec<String> = words.drain(..taken.min(words.len())).collect();
+            // What `..` leads to is not known here, so such a directory is not overlooked.
+            normal.harmless &= option.harmless && !taken.iter().any(|w| w.contains(".."));
+            normal.globals.extend(taken);
             continue;
         }
         if words.iter().any(|w| !w.starts_with('-')) {
             // It may take the next word as its value or not: the sub-command is not certain.
-            *harmless = false;
-            out.push(Word::Open);
+            normal.harmless = false;
+            normal.words.push(Word::Open);
         }
         return words;
     }
@@ -221,27 +230,29 @@ mod tests {
     use super::*;
     use crate::model::Word::{Known, Open};
 
-    fn words(line: &str) -> (Vec<Word>, bool) {
+    fn words(line: &str) -> Normal {
         let argv = shlex::split(line).unwrap();
         normalise(&argv[0], argv[1..].to_vec())
     }
 
     #[test]
     fn global_options_are_taken_away() {
-        let known = |w: &[&str]| w.iter().map(|w| Known((*w).to_owned())).collect::<Vec<_>>();
-        for (line, want, harmless) in [
-            ("git -C /r push -f", known(&["push", "-f"]), true),
-            ("git -c core.pager=x status", known(&["status"]), false),
-            ("kubectl --context c -nfoo delete pod x", known(&["delete", "pod", "x"]), true),
-            ("aws --profile p s3 rb x", known(&["s3", "rb", "x"]), true),
-            ("docker compose -p x down -v", known(&["compose", "down", "-v"]), true),
-            ("git --version", known(&["--version"]), true),
-            ("ls -C /r", known(&["-C", "/r"]), true),
+        let list = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (line, globals, want, harmless) in [
+            ("git -C /r push -f", "-C /r", "push -f", true),
+            ("git -C ../r push -f", "-C ../r", "push -f", false),
+            ("git -c core.pager=x status", "-c core.pager=x", "status", false),
+            ("kubectl --context c -nfoo delete pod x", "--context c -nfoo", "delete pod x", true),
+            ("aws --profile p s3 rb x", "--profile p", "s3 rb x", true),
+            ("docker compose -p x down -v", "-p x", "compose down -v", true),
+            ("git --version", "", "--version", true),
+            ("ls -C /r", "", "-C /r", true),
         ] {
-            assert_eq!(words(line), (want, harmless), "{line}");
+            let want = Normal { globals: list(globals), words: list(want).into_iter().map(Known).collect(), harmless };
+            assert_eq!(words(line), want, "{line}");
         }
-        let (unknown, harmless) = words("git --frob push");
-        assert_eq!((unknown.first(), harmless), (Some(&Open), false));
+        let unknown = words("git --frob push");
+        assert_eq!((unknown.words.first(), unknown.harmless), (Some(&Open), false));
     }
 
     #[test]

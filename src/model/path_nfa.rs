@@ -210,6 +210,15 @@ impl PathNfa {
         self
     }
 
+    /// Absolute paths, and paths in a home.
+    pub(super) fn absolute() -> Self {
+        let mut nfa = PathNfa::empty();
+        let behind = nfa.node();
+        nfa.edge(0, Class::OneOf("/~"), behind);
+        nfa.mark(behind, true);
+        nfa
+    }
+
     /// Arguments with a segment `..`.
     pub(super) fn climbing() -> Self {
         let mut nfa = PathNfa::empty();

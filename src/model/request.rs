@@ -46,6 +46,8 @@ pub struct CommandRequest {
     pub trusted: bool,
     /// Whether every option before the sub-command is known to be harmless.
     pub harmless: bool,
+    /// Options before the sub-command, with their values, as they were taken away.
+    pub globals: Vec<String>,
     /// Arguments after normalisation.
     pub words: Vec<Word>,
     /// Zones written by redirects; [`Zones::ELSEWHERE`] and [`Zones::UNKNOWN`] included.
@@ -79,6 +81,7 @@ impl CommandRequest {
             program: program.into(),
             trusted: true,
             harmless: true,
+            globals: Vec::new(),
             words,
             writes: BTreeSet::new(),
             env: BTreeSet::new(),
@@ -95,6 +98,7 @@ impl CommandRequest {
         let mut args = Vec::new();
         let mut unknown = BTreeSet::new();
         let mut names = self.place.zones.clone();
+        names.extend(self.globals.iter().flat_map(|word| zones.argument(word)));
         let mut known_words = Vec::new();
         let mut line = String::from(Self::SEPARATOR);
         let mut open = false;
@@ -141,6 +145,7 @@ impl CommandRequest {
             known_words,
             options,
             certain,
+            globals: self.globals.iter().flat_map(|word| option_names(word, single_dash_long(&self.program))).collect(),
             dynamic: self.dynamic || !unknown.is_empty(),
             unknown,
             open,
@@ -235,6 +240,8 @@ pub struct CommandFacts {
     pub options: BTreeSet<String>,
     /// `certain`: those that certainly are.
     pub certain: BTreeSet<String>,
+    /// `globals`: options that stood before the sub-command.
+    pub globals: BTreeSet<String>,
     /// `unknown`: positions whose word is not certain; [`MAX_WORDS`] + 1 for any behind the last.
     pub unknown: BTreeSet<usize>,
     /// `open`: the number of words and the options are not certain.
@@ -443,6 +450,7 @@ fn command_line(request: &CommandRequest) -> String {
     }
     let path = if request.trusted { "" } else { "./" };
     parts.push(quote(&format!("{path}{}", request.program)));
+    parts.extend(request.globals.iter().map(|word| quote(word)));
     for word in &request.words {
         parts.push(match word {
             Word::Known(text) => quote(text),

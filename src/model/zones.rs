@@ -129,7 +129,7 @@ impl Zones {
     pub const GUARDED: [&'static str; 2] = ["credential", "policy"];
     /// In `names`: an argument with `..` whose directory is not known.
     pub const UNRESOLVED: &'static str = "unresolved";
-    /// In `writes`: a target in no zone.
+    /// A redirect's target, or an absolute path in an argument, that is in no zone.
     pub const ELSEWHERE: &'static str = "elsewhere";
     /// In `writes`: a target that is only known at run time.
     pub const UNKNOWN: &'static str = "unknown";
@@ -210,7 +210,7 @@ impl Zones {
                 Zone { name: name.clone(), word: path.clone().arguments(), path }
             })
             .collect();
-        ZoneMatcher { zones, climbing: PathNfa::climbing() }
+        ZoneMatcher { zones, climbing: PathNfa::climbing(), absolute: PathNfa::absolute().arguments() }
     }
 }
 
@@ -227,13 +227,18 @@ struct Zone {
 pub struct ZoneMatcher {
     zones: Vec<Zone>,
     climbing: PathNfa,
+    absolute: PathNfa,
 }
 
 impl ZoneMatcher {
-    /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`.
+    /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`,
+    /// [`Zones::ELSEWHERE`] for an absolute path in none of them.
     pub fn argument(&self, word: &str) -> BTreeSet<String> {
         let mut found: BTreeSet<String> =
             self.zones.iter().filter(|zone| zone.word.matches(word)).map(|zone| zone.name.clone()).collect();
+        if found.is_empty() && self.absolute.matches(word) {
+            found.insert(Zones::ELSEWHERE.to_owned());
+        }
         if self.climbing.matches(word) {
             found.insert(Zones::UNRESOLVED.to_owned());
         }
@@ -281,9 +286,14 @@ impl ZoneMatcher {
         None
     }
 
-    /// Names of all zones, [`Zones::UNRESOLVED`] last.
+    /// The automata that [`Zones::ELSEWHERE`] follows from: absolute paths, and every zone.
+    pub(crate) fn elsewhere(&self) -> (&PathNfa, Vec<&PathNfa>) {
+        (&self.absolute, self.zones.iter().map(|z| &z.word).collect())
+    }
+
+    /// Names of all zones that an argument can name, the built-in ones last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.zones.iter().map(|z| z.name.as_str()).chain([Zones::UNRESOLVED])
+        self.zones.iter().map(|z| z.name.as_str()).chain([Zones::ELSEWHERE, Zones::UNRESOLVED])
     }
 }
 
@@ -308,7 +318,9 @@ mod tests {
             ("/srv/agents/a/b", "workspace"),
             ("/srv/agents", "workspace"),
             ("/srv//agents/./x", "workspace"),
-            ("/srv/agentsx", ""),
+            ("/srv/agentsx", "elsewhere"),
+            ("--file=/opt/x", "elsewhere"),
+            ("~other", "elsewhere"),
             ("~/.ssh/id", "credential"),
             ("~root/.ssh/id", "credential"),
             ("/root/.ssh", "credential"),

@@ -145,7 +145,7 @@ fn check_zones(config: &Config, rules: &[Rule], sink: &mut Sink) {
         for (fact, term) in [("writes", &rule.when.writes), ("names", &rule.when.names)] {
             let Some(SetTerm::In(zones)) = term else { continue };
             for zone in zones {
-                if config.zones.contains(zone) || fact == "writes" && zone == Zones::ELSEWHERE {
+                if config.zones.contains(zone) || zone == Zones::ELSEWHERE {
                     continue;
                 }
                 let known: Vec<&str> = config.zones.names().collect();

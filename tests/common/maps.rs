@@ -19,9 +19,36 @@ pub const PROGRAMS: [&str; 6] = ["git", "a", "ab", "tar", "find", "b"];
 
 /// Words of rules and requests, as text.
 pub const WORDS: [&str; 30] = [
-    "a", "b", "ab", "-f", "-x", "-xf", "-fx", "--force", "--force=a", "--", "-", "", "a b", "/etc/x", "~/.ssh/id",
-    "../a", "of=/dev/a", "*", "\\", "-a", "--a", "/w/a", "key", "x=~bob/.ssh", "/home/a/.ssh/id", "/dev/a/b", "-a b",
-    "/root/key/", "'", "-f=a",
+    "a",
+    "b",
+    "ab",
+    "-f",
+    "-x",
+    "-xf",
+    "-fx",
+    "--force",
+    "--force=a",
+    "--",
+    "-",
+    "",
+    "a b",
+    "/etc/x",
+    "~/.ssh/id",
+    "../a",
+    "of=/dev/a",
+    "*",
+    "\\",
+    "-a",
+    "--a",
+    "/w/a",
+    "key",
+    "x=~bob/.ssh",
+    "/home/a/.ssh/id",
+    "/dev/a/b",
+    "-a b",
+    "/root/key/",
+    "'",
+    "-f=a",
 ];
 
 /// Surfaces by number.
@@ -110,7 +137,19 @@ fn command_pattern(tape: &mut Tape<'_>) -> String {
 
 const OPTIONS: [&str; 8] = ["--force", "-f", "-x", "-xf", "--a", "-a", "-fx", "-xa"];
 const ARGUMENTS: [&str; 14] = [
-    "a", "ab", "/etc/x", "of=/dev/*", "--force=a", "--force=*", "*b", "a*", "'a b'", "~/.ssh/*", "-*", "\\*", "'\\'",
+    "a",
+    "ab",
+    "/etc/x",
+    "of=/dev/*",
+    "--force=a",
+    "--force=*",
+    "*b",
+    "a*",
+    "'a b'",
+    "~/.ssh/*",
+    "-*",
+    "\\*",
+    "'\\'",
     "--f*",
 ];
 
@@ -153,8 +192,17 @@ fn egress_pattern(tape: &mut Tape<'_>) -> String {
     let methods = tape.some(&["GET", "HEAD", "POST"]).join(",");
     let scheme = tape.one(&["https", "https", "http", "wss"]);
     let hosts = [
-        "a.example", "*.a.example", "**.a.example", "b.a.example", "1.1.1.1", "10.0.0.1", "A.Example.",
-        "[2606:4700::1]", "[1.1.1.0/24]", "[2606:4700::/32]", "[0.0.0.0/0]",
+        "a.example",
+        "*.a.example",
+        "**.a.example",
+        "b.a.example",
+        "1.1.1.1",
+        "10.0.0.1",
+        "A.Example.",
+        "[2606:4700::1]",
+        "[1.1.1.0/24]",
+        "[2606:4700::/32]",
+        "[0.0.0.0/0]",
     ];
     let host = tape.one(if NETWORKS { &hosts } else { &hosts[..8] });
     let port = tape.one(&["", "", ":8443", ":443", ":80"]);

@@ -16,6 +16,7 @@ use polctl::decide::Decider;
 use polctl::model::{PolicySet, RUNGS, Request};
 use polctl::parse::load;
 use polctl::source::{SourceError, SourceMap, Tree};
+use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
 /// Bytes that decide what is generated.
 #[derive(Clone, Debug)]
@@ -123,4 +124,35 @@ pub fn cedar(decider: &mut Decider<'_>, request: &Request) -> Vec<bool> {
 /// What the reading says at each rung.
 pub fn read(set: &PolicySet, request: &Request) -> Vec<bool> {
     (0..RUNGS).map(|rung| reading::allows(set, request, rung)).collect()
+}
+
+/// A runner with a printed seed: `POLCTL_SEED`, or one from the clock.
+pub fn runner(cases: u32) -> TestRunner {
+    let seed = std::env::var("POLCTL_SEED").ok().map_or_else(
+        || u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() % 1_000_000_007).unwrap(),
+        |seed| seed.parse().unwrap(),
+    );
+    eprintln!("POLCTL_SEED={seed}");
+    TestRunner::new(Config {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        max_shrink_time: 30_000,
+        ..Config::default()
+    })
+}
+
+/// Fails with the reason of the smallest case; its bytes would say nothing.
+pub fn finish<T>(result: Result<(), TestError<T>>) {
+    match result {
+        Err(TestError::Fail(reason, _)) => panic!("{reason}"),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+        Ok(()) => {}
+    }
+}
+
+/// Whether to run many more cases.
+pub fn nightly() -> bool {
+    std::env::var("POLCTL_NIGHTLY").is_ok_and(|value| value == "1")
 }

@@ -25,7 +25,7 @@ pub fn allows(set: &PolicySet, request: &Request, rung: u8) -> bool {
 }
 
 /// `provenance` in "The policy repository", and the last line of "Egress patterns".
-fn guardrail(config: &Config, request: &Request, rung: u8) -> bool {
+pub fn guardrail(config: &Config, request: &Request, rung: u8) -> bool {
     let (external, refused) = match request {
         Request::Command(request) => (request.external, false),
         Request::Egress(request) => {
@@ -92,7 +92,13 @@ pub fn broad(rule: &Rule, config: &Config, request: &Request) -> bool {
                 && !unless.iter().any(|item| seen.certain(item, &request.words))
                 && facts_broad(rule, config, request)
         }
-        (Matcher::Egress { pattern, .. }, Request::Egress(request)) => egress(rule, pattern, request),
+        (Matcher::Egress { pattern, secrets }, Request::Egress(request)) => {
+            // A rule about secrets restricts what carries them; one without restricts everything.
+            egress(rule, pattern, request)
+                && (doubt("secret")
+                    || secrets.is_empty()
+                    || request.secrets.iter().any(|secret| secrets.contains(secret)))
+        }
         _ => false,
     }
 }
@@ -143,6 +149,7 @@ fn surely_fits(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
 /// "Two readings": an unknown word standing for anything; an open one for any number of words.
 fn may_fit(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
     match (pattern, words) {
+        ([], words) if doubt("open") => rest || words.is_empty() || words.contains(&Word::Open),
         ([], words) => rest || words.iter().all(|word| *word == Word::Open),
         (_, [Word::Open, ..]) if doubt("open") => true,
         ([_, ..], []) => doubt("open") && false,
@@ -346,10 +353,7 @@ fn segment_matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
-            rest.char_indices()
-                .map(|(at, _)| at)
-                .chain([rest.len()])
-                .any(|at| segment_matches(tail, &rest[at..]))
+            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| segment_matches(tail, &rest[at..]))
         }),
     }
 }
@@ -426,6 +430,7 @@ fn facts_broad(rule: &Rule, config: &Config, request: &CommandRequest) -> bool {
     };
     let named = match &when.names {
         Some(SetTerm::In(_)) if names.unknown => true,
+        Some(SetTerm::Empty) if doubt("none") && names.unknown => false,
         term => one_of_these(term.as_ref(), &names.zones),
     };
     flag(when.dynamic, is_dynamic(request))
@@ -445,9 +450,9 @@ fn egress(rule: &Rule, pattern: &EgressPattern, request: &EgressRequest) -> bool
         HostPattern::DomainTree(name) => {
             request.address.is_none() && (request.host == *name || request.host.ends_with(&format!(".{name}")))
         }
-        HostPattern::Network(network) => request
-            .address
-            .is_some_and(|address| in_network(address, network.addr(), u32::from(network.prefix_len()))),
+        HostPattern::Network(network) => {
+            request.address.is_some_and(|address| in_network(address, network.addr(), u32::from(network.prefix_len())))
+        }
     };
     let (have, want) = (request.segments.len(), pattern.segments.len());
     let path = (have == want || pattern.rest && have > want)

@@ -159,7 +159,9 @@ fn command_facts(tape: &mut Tape<'_>, when: &When, request: &mut CommandRequest)
 }
 
 fn address(tape: &mut Tape<'_>) -> IpAddr {
-    tape.one(&["1.1.1.1", "1.1.1.2", "2606:4700::1", "10.0.0.1", "8.8.8.8", "127.0.0.1", "::ffff:1.1.1.1"]).parse().unwrap()
+    tape.one(&["1.1.1.1", "1.1.1.2", "2606:4700::1", "10.0.0.1", "8.8.8.8", "127.0.0.1", "::ffff:1.1.1.1"])
+        .parse()
+        .unwrap()
 }
 
 fn egress(tape: &mut Tape<'_>, rule: &Rule, pattern: &EgressPattern, secrets: &[String]) -> EgressRequest {
@@ -178,7 +180,8 @@ fn egress(tape: &mut Tape<'_>, rule: &Rule, pattern: &EgressPattern, secrets: &[
         address_of_host = tape.chance(40).then(|| address(tape));
         name = tape.one(&["a.example", "b.a.example", "example", "xa.example"]).to_owned();
     }
-    let mut segments: Vec<String> = pattern.segments.iter().map(|glob| instance(tape, glob).replace('/', "b")).collect();
+    let mut segments: Vec<String> =
+        pattern.segments.iter().map(|glob| instance(tape, glob).replace('/', "b")).collect();
     let words = ["a", "b", "ab", "*"];
     if pattern.rest {
         segments.extend((0..tape.below(3)).map(|_| tape.one(&words).to_owned()));

@@ -350,12 +350,28 @@ impl Machine for Anywhere {
     }
 }
 
-/// Some certain word names a path in a zone.
-pub(super) struct NamesZone<'a>(pub(super) Vec<&'a PathNfa>);
+/// Some certain word names a path in one of the zones; with `elsewhere` also an absolute
+/// path in no zone at all.
+pub(super) struct NamesZone<'a> {
+    pub(super) zones: Vec<&'a PathNfa>,
+    pub(super) elsewhere: Option<(&'a PathNfa, Vec<&'a PathNfa>)>,
+}
 
 impl NamesZone<'_> {
+    /// Every automaton in a fixed order: the zones, then those that `elsewhere` needs.
+    fn automata(&self) -> impl Iterator<Item = &PathNfa> {
+        let elsewhere = self.elsewhere.iter().flat_map(|(absolute, all)| std::iter::once(absolute).chain(all));
+        self.zones.iter().chain(elsewhere).copied()
+    }
+
     fn begin(&self) -> Vec<States> {
-        self.0.iter().map(|nfa| nfa.start()).collect()
+        self.automata().map(PathNfa::start).collect()
+    }
+
+    fn hit(&self, states: &[States]) -> bool {
+        let mut accepted = self.automata().zip(states).map(|(nfa, states)| nfa.accepts(states));
+        let zone = accepted.by_ref().take(self.zones.len()).filter(|hit| *hit).count() > 0;
+        zone || accepted.next() == Some(true) && !accepted.any(|hit| hit)
     }
 }
 
@@ -367,8 +383,8 @@ impl Machine for NamesZone<'_> {
     fn step(&self, state: &Self::State, symbol: Symbol) -> Self::State {
         let Progress::Going(states) = state else { return state.clone() };
         match symbol {
-            Symbol::Char(c) => Progress::Going(self.0.iter().zip(states).map(|(nfa, s)| nfa.step(s, c)).collect()),
-            Symbol::End if self.0.iter().zip(states).any(|(nfa, s)| nfa.accepts(s)) => Progress::Done(true),
+            Symbol::Char(c) => Progress::Going(self.automata().zip(states).map(|(nfa, s)| nfa.step(s, c)).collect()),
+            Symbol::End if self.hit(states) => Progress::Done(true),
             Symbol::End | Symbol::Value | Symbol::Open => Progress::Going(self.begin()),
         }
     }

@@ -248,8 +248,10 @@ impl<'a> Search<'a> {
                 }
                 LeafKey::WordsName(zones) if zone_chars => {
                     words.extend("/~.-=:@,".chars());
-                    for zone in zones {
-                        for pattern in self.space.patterns.get(zone).into_iter().flatten() {
+                    // What lies elsewhere depends on every zone.
+                    let all = zones.iter().any(|z| z == Zones::ELSEWHERE);
+                    for (zone, patterns) in &self.space.patterns {
+                        for pattern in patterns.iter().filter(|_| all || zones.contains(zone)) {
                             words.extend(pattern.chars().filter(|c| *c != '*'));
                         }
                     }
@@ -626,9 +628,10 @@ fn machine<'a>(space: &'a Space<'a>, key: &LeafKey) -> Option<Box<dyn Numbered +
         Box::new(Interned::new(Options { names: names.to_vec(), certain: set == SetAttr::Certain, within }))
     };
     Some(match key {
-        LeafKey::WordsName(zones) => {
-            Box::new(Interned::new(NamesZone(zones.iter().filter_map(|z| space.zones.automaton(z)).collect())))
-        }
+        LeafKey::WordsName(zones) => Box::new(Interned::new(NamesZone {
+            zones: zones.iter().filter_map(|z| space.zones.automaton(z)).collect(),
+            elsewhere: zones.iter().any(|z| z == Zones::ELSEWHERE).then(|| space.zones.elsewhere()),
+        })),
         LeafKey::Dashed => {
             let names: Vec<Glob> = single_dash_programs().iter().map(|p| Glob::literal(p)).collect();
             Box::new(Interned::new(Text(Globs::new(&names))))

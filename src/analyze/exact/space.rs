@@ -194,6 +194,7 @@ fn sets(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<DimensionValu
         Dimension::Set(SetAttr::Writes) => Some(Zones::ELSEWHERE),
         Dimension::Set(SetAttr::Env) => Some("OTHER"),
         Dimension::Set(SetAttr::Wrappers) => Some("wrapper"),
+        Dimension::Set(SetAttr::Globals) => Some("--other"),
         Dimension::Set(SetAttr::Secrets) => Some("vault://other/secret#field"),
         Dimension::Place => Some("other"),
         _ => None,
@@ -287,6 +288,7 @@ pub(super) fn apply(request: &mut Request, dimension: Dimension, choice: &Choice
             (Dimension::Set(SetAttr::Writes), Choice::Names(set)) => r.writes.clone_from(set),
             (Dimension::Set(SetAttr::Env), Choice::Names(set)) => r.env.clone_from(set),
             (Dimension::Set(SetAttr::Wrappers), Choice::Names(set)) => r.wrappers.clone_from(set),
+            (Dimension::Set(SetAttr::Globals), Choice::Names(set)) => r.globals = set.iter().cloned().collect(),
             _ => {}
         },
         Request::Egress(r) => match (dimension, choice) {
