@@ -521,7 +521,11 @@ fn rewrites_are_clean() {
         let (old_files, new_files) = (case.files(&rules), case.files(&rewritten));
         let mut map = SourceMap::new();
         let (old, new) = (compiled(&old_files, &mut map), compiled(&new_files, &mut map));
+        let start = std::time::Instant::now();
         let findings = diff(&old, &new, &map).unwrap();
+        if start.elapsed().as_millis() > 1000 {
+            eprintln!("slow {:?} old{old_files:?}\nnew{new_files:?}", start.elapsed());
+        }
         prop_assert!(findings.is_empty(), "{findings:#?}\nold{old_files:?}\nnew{new_files:?}");
         Ok(())
     });

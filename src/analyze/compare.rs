@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::exact::{Bound, Outcome, Space};
 use crate::compile::{CompileError, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
 use crate::decide::Decider;
-use crate::model::{RUNGS, Request, Surface};
+use crate::model::{Item, Matcher, RUNGS, Request, Surface, Word};
 
 /// Most rounds of one question; each adds at least one policy.
 const MAX_ROUNDS: usize = 2_000;
@@ -117,46 +117,103 @@ enum Answer {
     Open(&'static str),
 }
 
-/// Asks one question to its end: `require`, not forbidden by `to`, and (`from_permits`) not
-/// permitted by `from`.
-fn ask<'a>(
-    space: &Space<'_>,
-    require: &[&Policy],
-    to: &Side<'a>,
-    from_permits: Option<&Side<'a>>,
+/// One question: is there a request for which all of `require` hold, that `to` does not forbid,
+/// and (`from_permits`) that `from` does not permit?
+struct Question<'a, 'q> {
+    space: &'q Space<'q>,
+    require: Vec<&'a Policy>,
+    to: &'q Side<'a>,
+    from: &'q Side<'a>,
+    from_permits: bool,
     rung: u8,
-    bound: Bound,
-) -> Answer {
-    let conditions: Vec<&Expr> = require.iter().flat_map(|p| p.clauses.iter()).collect();
-    let mut exclude: Vec<&[Expr]> = Vec::new();
-    let mut excluded: HashSet<&[Expr]> = HashSet::new();
-    for _ in 0..MAX_ROUNDS {
-        let witness = match space.find(&conditions, &exclude, bound) {
-            Outcome::Found(witness) => *witness,
-            Outcome::Empty => return Answer::None,
-            Outcome::Bound => return Answer::Open("the search reached its bound"),
-        };
-        let mut against = to.holding(space, &witness, Effect::Forbid, rung);
-        if against.is_empty()
-            && let Some(from) = from_permits
-        {
-            against = from.holding(space, &witness, Effect::Permit, rung);
+}
+
+impl<'a> Question<'a, '_> {
+    /// The policies that decide against a candidate.
+    fn against(&self, request: &Request) -> Vec<&'a Policy> {
+        let forbids = self.to.holding(self.space, request, Effect::Forbid, self.rung);
+        if forbids.is_empty() && self.from_permits {
+            return self.from.holding(self.space, request, Effect::Permit, self.rung);
         }
-        if against.is_empty() {
-            return Answer::Witness(Box::new(witness));
-        }
-        let mut grew = false;
-        for policy in against {
-            if excluded.insert(policy.clauses.as_slice()) {
-                exclude.push(policy.clauses.as_slice());
-                grew = true;
+        forbids
+    }
+
+    fn answers(&self, request: &Request) -> bool {
+        let facts = request.facts(self.space.zones());
+        self.require.iter().all(|p| p.holds(&facts)) && self.against(request).is_empty()
+    }
+
+    /// Asks to the end.
+    fn ask(&self, bound: Bound) -> Answer {
+        let conditions: Vec<&Expr> = self.require.iter().flat_map(|p| p.clauses.iter()).collect();
+        let mut exclude: Vec<&[Expr]> = Vec::new();
+        let mut excluded: HashSet<&[Expr]> = HashSet::new();
+        let mut involved = self.require.clone();
+        for _ in 0..MAX_ROUNDS {
+            let witness = match self.space.find(&conditions, &exclude, bound) {
+                Outcome::Found(witness) => *witness,
+                Outcome::Empty => return Answer::None,
+                Outcome::Bound => return Answer::Open("the search reached its bound"),
+            };
+            let against = self.against(&witness);
+            if against.is_empty() {
+                return Answer::Witness(Box::new(self.spelled_out(witness, &involved)));
+            }
+            let mut grew = false;
+            for policy in against {
+                if excluded.insert(policy.clauses.as_slice()) {
+                    exclude.push(policy.clauses.as_slice());
+                    involved.push(policy);
+                    grew = true;
+                }
+            }
+            if !grew {
+                return Answer::Open("the two readings of a condition disagree");
             }
         }
-        if !grew {
-            return Answer::Open("the two readings of a condition disagree");
-        }
+        Answer::Open("the question grew beyond its bound")
     }
-    Answer::Open("the question grew beyond its bound")
+
+    /// The witness with abbreviated long options in full, where it still is one: `--o` answers
+    /// the question, and `--output` is what a reader knows.
+    fn spelled_out(&self, witness: Request, involved: &[&Policy]) -> Request {
+        let Request::Command(command) = &witness else { return witness };
+        let mut names: Vec<String> = involved.iter().flat_map(|p| self.long_options(p)).collect();
+        names.sort_by_key(|n| (n.len(), n.clone()));
+        let mut best = command.clone();
+        for at in 0..best.words.len() {
+            let Some(Word::Known(word)) =
+                best.words.get(at).filter(|w| matches!(w, Word::Known(t) if t.starts_with("--")))
+            else {
+                continue;
+            };
+            for name in names.iter().filter(|n| n.len() > word.len() && n.starts_with(word.as_str())) {
+                let mut longer = best.clone();
+                if let Some(slot) = longer.words.get_mut(at) {
+                    *slot = Word::Known(name.clone());
+                }
+                if self.answers(&Request::Command(longer.clone())) {
+                    best = longer;
+                    break;
+                }
+            }
+        }
+        Request::Command(best)
+    }
+
+    /// The long options that the rule of a policy names.
+    fn long_options(&self, policy: &Policy) -> Vec<String> {
+        let mut out = Vec::new();
+        for side in [self.to, self.from] {
+            let own = side.compiled.policies.iter().any(|p| std::ptr::eq(p, policy));
+            let Some(rule) = side.compiled.rule_of(policy).filter(|_| own) else { continue };
+            if let Matcher::Command { with, only, unless, .. } = &rule.matcher {
+                let items = with.iter().flatten().chain(only.iter().flatten()).chain(unless);
+                out.extend(items.filter(|i| matches!(i, Item::Long(_))).map(ToString::to_string));
+            }
+        }
+        out
+    }
 }
 
 /// Everything that `to` allows and `from` does not. Both must have been compiled under the
@@ -235,7 +292,7 @@ impl<'a> Run<'a, '_> {
                 {
                     continue;
                 }
-                match ask(space, &[permit], self.to, Some(self.from), rung, self.bound) {
+                match self.question(space, vec![permit], true, rung).ask(self.bound) {
                     Answer::Witness(witness) => self.found(surface, rung, *witness, permit, None),
                     Answer::None => {}
                     Answer::Open(reason) => self.changes.open.push(Open { policy: permit, in_to: true, reason }),
@@ -247,6 +304,16 @@ impl<'a> Run<'a, '_> {
                 self.gone(surface, space, forbid, rung);
             }
         }
+    }
+
+    fn question<'q>(
+        &'q self,
+        space: &'q Space<'q>,
+        require: Vec<&'a Policy>,
+        from_permits: bool,
+        rung: u8,
+    ) -> Question<'a, 'q> {
+        Question { space, require, to: self.to, from: self.from, from_permits, rung }
     }
 
     /// A forbid that is gone: what permits may now come through?
@@ -265,7 +332,7 @@ impl<'a> Run<'a, '_> {
         // What permits most is most likely to let something through.
         permits.sort_by_key(|p| p.clauses.len());
         for permit in permits {
-            match ask(space, &[forbid, permit], self.to, None, rung, self.bound) {
+            match self.question(space, vec![forbid, permit], false, rung).ask(self.bound) {
                 Answer::Witness(witness) => return self.found(surface, rung, *witness, permit, Some(forbid)),
                 Answer::None => {}
                 Answer::Open(reason) => self.changes.open.push(Open { policy: forbid, in_to: false, reason }),

@@ -32,7 +32,10 @@ pub(crate) fn parse_url(url: &str) -> Result<UrlParts<'_>, (String, String)> {
     let Some(scheme) = Scheme::from_name(scheme) else {
         return fail(format!("`{scheme}` is no scheme of the proxy"), "schemes are `https`, `http`, `wss` and `ws`");
     };
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    // A network in brackets holds a slash of its own.
+    let address_end = if rest.starts_with('[') { rest.find(']').unwrap_or(0) } else { 0 };
+    let slash = rest.get(address_end..).and_then(|tail| tail.find('/')).map(|at| address_end + at);
+    let (authority, path) = slash.map_or((rest, ""), |at| rest.split_at(at));
     if authority.contains('@') {
         return fail("a user name in the URL".into(), "secrets are brokered with `secret`, never written into a URL");
     }

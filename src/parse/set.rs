@@ -1,6 +1,6 @@
 //! A whole policy set: configuration, tier maps and guardrails from one tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Sink, config, listed, nearest, text, tier_map};
 use crate::diag::{Code, Finding, Kind, info};
@@ -39,8 +39,10 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
         return Err(SourceError::TooMany { tree: tree.label() });
     }
     let mut set = PolicySet { surfaces: BTreeMap::new(), rules: Vec::new(), guardrails: Vec::new(), config };
+    let mut read = BTreeSet::new();
     for (path, span) in set.config.policies.clone() {
-        if !crate::source::is_plain_relative(&path) {
+        // Both were reported with the configuration.
+        if !crate::source::is_plain_relative(&path) || !read.insert(path.clone()) {
             continue;
         }
         let id = match file(tree, map, sink, &path) {

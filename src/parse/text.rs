@@ -2,7 +2,7 @@
 
 use super::Sink;
 use crate::diag::{Code, Finding};
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{FileId, SourceMap, Span, is_unseen};
 
 /// Decodes a file, adds it to the source map and reports what people could not see in it.
 /// Returns the file's id, and whether its text may be parsed.
@@ -38,23 +38,14 @@ pub(super) fn decode(
     }
 }
 
-/// Characters that a reviewer cannot see, or that change what is seen around them: bidirectional
-/// controls (UAX 9), zero-width and other format characters, line separators, variation of tags.
-const fn is_deceptive(c: char) -> bool {
-    matches!(c,
-        '\u{00ad}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
 fn check(id: FileId, text: &str, sink: &mut Sink) {
     /// Findings of this kind per file; the rest of a binary file says nothing new.
     const MOST: usize = 20;
     let mut count = 0;
     for (at, c) in text.char_indices() {
         let alone_cr = c == '\r' && text.as_bytes().get(at + 1) != Some(&b'\n');
-        let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if !alone_cr && !control && !is_deceptive(c) {
+        let control = c.is_control();
+        if c == '\n' || c == '\t' || c == '\r' && !alone_cr || !is_unseen(c) {
             continue;
         }
         count += 1;

@@ -114,7 +114,10 @@ pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Op
                 .location()
                 .map_or(Span::new(file, base, base + text.len().min(1)), |at| span_of(file, base, text, at));
             let message = error.without_snippet().to_string();
-            let message = message.lines().next().unwrap_or("").to_owned();
+            let message = message.lines().next().unwrap_or("");
+            // The reader's own advice is for programmers.
+            let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
+            let message = message.split(" at line ").next().unwrap_or(message).to_owned();
             sink.push(
                 Finding::new(Code::YAML_SYNTAX, span, format!("this YAML cannot be read: {message}"))
                     .help("keys are unique, blocks are indented by spaces, and there are no anchors or aliases"),

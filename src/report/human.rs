@@ -9,7 +9,7 @@ use miette::{
 
 use super::Report;
 use crate::diag::{Finding, Level};
-use crate::source::{SourceMap, Span};
+use crate::source::{SourceMap, Span, is_unseen};
 
 /// Renders a report. `colour`: use terminal colours; `width`: columns.
 pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> String {
@@ -31,7 +31,7 @@ pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> St
     if !notes.is_empty() {
         out.push_str("no longer permitted:\n");
         for note in notes {
-            let _ = writeln!(out, "  {} ({})", note.message, map.line_ref(note.span));
+            let _ = writeln!(out, "  {} ({})", visible(&note.message), visible(&map.line_ref(note.span)));
         }
         out.push('\n');
     }
@@ -87,19 +87,19 @@ struct Shown {
 
 impl Shown {
     fn new(finding: &Finding, map: &SourceMap) -> Self {
-        let label = (!finding.label.is_empty()).then(|| finding.label.clone());
+        let label = (!finding.label.is_empty()).then(|| visible(&finding.label));
         let mut labels = vec![LabeledSpan::new_primary_with_span(label, range(finding.span))];
-        let mut help: Vec<String> = finding.help.iter().cloned().collect();
+        let mut help: Vec<String> = finding.help.iter().map(|h| visible(h)).collect();
         for other in &finding.related {
             if other.span.file == finding.span.file {
-                labels.push(LabeledSpan::new_with_span(Some(other.label.clone()), range(other.span)));
+                labels.push(LabeledSpan::new_with_span(Some(visible(&other.label)), range(other.span)));
             } else {
                 // One excerpt shows one file; the other place is named.
-                help.push(format!("{}: {}", map.line_ref(other.span), other.label));
+                help.push(visible(&format!("{}: {}", map.line_ref(other.span), other.label)));
             }
         }
         Shown {
-            message: finding.message.clone(),
+            message: visible(&finding.message),
             code: finding.code.as_str().to_owned(),
             help: (!help.is_empty()).then(|| help.join("\n")),
             severity: match finding.level {
@@ -109,11 +109,31 @@ impl Shown {
             },
             source: Lines {
                 name: map.get(finding.span.file).map_or_else(String::new, crate::source::SourceFile::display_name),
-                text: map.text(finding.span.file).to_owned(),
+                text: masked(map.text(finding.span.file)),
             },
             labels,
         }
     }
+}
+
+/// Text in which everything can be seen: what cannot is written as an escape.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|c| if is_unseen(c) && c != '\n' { c.escape_unicode().to_string() } else { c.to_string() })
+        .collect()
+}
+
+/// The same for an excerpt, without moving anything: stand-ins as long as what they stand for.
+fn masked(text: &str) -> String {
+    text.chars()
+        .map(|c| match c.len_utf8() {
+            _ if matches!(c, '\n' | '\t' | '\r') || !is_unseen(c) => c.to_string(),
+            1 => "?".to_owned(),
+            2 => "¿".to_owned(),
+            3 => "\u{fffd}".to_owned(),
+            _ => "\u{fffd}?".to_owned(),
+        })
+        .collect()
 }
 
 fn range(span: Span) -> SourceSpan {

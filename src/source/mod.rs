@@ -15,6 +15,15 @@ pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 /// Largest number of files in one policy set.
 pub const MAX_FILES: usize = 256;
 
+/// Whether a character cannot be seen or changes what is seen around it: control characters,
+/// bidirectional controls (UAX 9), zero-width and other format characters, tag characters.
+pub const fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// Index of a text in a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);

@@ -100,10 +100,10 @@ pub trait Tree {
 }
 
 /// Whether `path` is a relative path of plain segments: no `..`, no `.`, no empty one, no
-/// backslash, no NUL.
+/// backslash, nothing that cannot be seen.
 pub fn is_plain_relative(path: &str) -> bool {
     !path.is_empty()
-        && !path.contains(['\\', '\0'])
+        && !path.contains(|c: char| c == '\\' || super::is_unseen(c))
         && path.split('/').all(|segment| !segment.is_empty() && segment != "." && segment != "..")
 }
 

@@ -173,13 +173,16 @@ fn attribute(reader: &mut Reader<'_, '_>, range: &Range<usize>, item: Slice<'_, 
         return reader.push(unknown_key(name, span));
     };
     let value_start = start + name.len() + 1;
+    let before = reader.sink.len();
     let values = if key == "why" {
         let text = reader.text.get(value_start..end).unwrap_or("");
         plain(reader, value_start, text, false)
     } else {
         list_values(reader, key, line, value_start, end, after)
     };
-    raw.attributes.push((key, span, values));
+    if reader.sink.len() == before {
+        raw.attributes.push((key, span, values));
+    }
 }
 
 /// Plain text as one value, or as several separated by commas.

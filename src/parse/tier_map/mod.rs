@@ -45,7 +45,8 @@ struct Reader<'a, 's> {
 
 impl Reader<'_, '_> {
     fn span(&self, range: &Range<usize>) -> Span {
-        Span::new(self.file, range.start, range.end)
+        let text = self.text.get(range.clone()).unwrap_or("");
+        Span::new(self.file, range.start, range.start + text.trim_end().len())
     }
 
     fn push(&mut self, finding: Finding) {
