@@ -94,7 +94,7 @@ fn a_shallow_clone_without_the_base_says_how_to_fetch_it() {
 #[test]
 fn a_base_that_is_not_there_is_no_pass() {
     let dir = repository(MAP, MAP);
-    for base in ["nowhere", "HEAD~9", "--output=x", "", "HEAD:MAP.md", "./gone"] {
+    for base in ["nowhere", "HEAD~9", "--output=x", "", "HEAD:MAP.md", "./gone", ".", " "] {
         let base = format!("--base={base}");
         assert_eq!(polctl(dir.path(), &["check", &base]).0, Some(2), "{base}");
     }

@@ -1,5 +1,7 @@
 //! `polctl check`: one version by itself, and against its base.
 
+use std::path::Path;
+
 use super::args::CheckArgs;
 use super::session::{Failure, exit_code, lints, open, read, working_tree};
 use super::{args, output};
@@ -11,7 +13,10 @@ use crate::source::SourceMap;
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let tree = working_tree(&args.dir)?;
     let base = match (&args.base, args.initial) {
-        (Some(base), _) => Some(open(base, &args.dir, Some(base))?),
+        (Some(base), _) => {
+            refuse_itself(base, &args.dir)?;
+            Some(open(base, &args.dir, Some(base))?)
+        }
         (None, true) => None,
         (None, false) => {
             return Err(Failure::Usage {
@@ -47,4 +52,17 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let deny = args.output.deny == Some(args::Deny::Warnings);
     let report = Report { command: "check", compared, policy_ids, exit_code: exit_code(&findings, deny), findings };
     Ok(output::report(&report, &map, &args.output))
+}
+
+/// A directory has no widening against itself, whatever changed.
+fn refuse_itself(base: &str, dir: &Path) -> Result<(), Failure> {
+    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    if !base.trim().is_empty() && same(Path::new(base), dir) {
+        return Err(Failure::Usage {
+            message: format!("the base `{base}` is the policy directory itself"),
+            help: "give the version before the change: a git revision such as `origin/main`, or another directory"
+                .into(),
+        });
+    }
+    Ok(())
 }

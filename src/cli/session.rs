@@ -57,6 +57,13 @@ impl Failure {
 /// A version: a directory that holds a policy set, or a git revision of `dir`. `label`
 /// tells its files from those of the other version in findings.
 pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<dyn Tree>, Failure> {
+    if text.trim().is_empty() {
+        // An unset variable in a CI file must not compare the directory with itself.
+        return Err(Failure::Usage {
+            message: "the version to compare with is empty".into(),
+            help: "a variable in the command line is probably not set; give a git revision or a directory".into(),
+        });
+    }
     let path = Path::new(text);
     if path.join(CONFIG_NAME).is_file() {
         return Ok(Box::new(DirTree::new(path, origin.map(str::to_owned))));
