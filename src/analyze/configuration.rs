@@ -245,7 +245,7 @@ impl Compare<'_> {
     fn guardrails(&mut self) {
         let (old, new) = (self.old, self.new);
         let here = Span::new(new.set.config.file, 0, 0);
-        for guardrail in old.guardrails.iter().filter(|g| !new.guardrails.iter().any(|n| n.text == g.text)) {
+        for guardrail in old.guardrails.iter().filter(|g| !new.guardrails.iter().any(|n| n.meaning == g.meaning)) {
             self.out.push(
                 Finding::new(
                     Code::CONFIG_WIDENING,
@@ -257,7 +257,7 @@ impl Compare<'_> {
                 .help("keep the old guardrail beside the new one to show that nothing is lost"),
             );
         }
-        for guardrail in new.guardrails.iter().filter(|g| !old.guardrails.iter().any(|o| o.text == g.text)) {
+        for guardrail in new.guardrails.iter().filter(|g| !old.guardrails.iter().any(|o| o.meaning == g.meaning)) {
             self.out.push(
                 Finding::new(Code::NARROWING, guardrail.span, format!("the guardrail `{}` is new", guardrail.id))
                     .evidence(evidence("any request that the guardrail stops")),

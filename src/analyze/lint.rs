@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::AnalyzeError;
 use super::exact::{Bound, Outcome, Space};
 use super::sample::sample;
-use crate::compile::{Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
+use crate::compile::{Atom, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
 use crate::decide::request_from_line;
 use crate::diag::{Code, Finding};
 use crate::model::{
@@ -295,7 +295,12 @@ impl<'a> Lint<'a> {
         {
             return;
         }
-        let require: Vec<&Expr> = policy.clauses.iter().collect();
+        // A restricting rule that only an unknown word could meet restricts nothing that one can name.
+        let known = Expr::from(Atom::AllKnown);
+        let mut require: Vec<&Expr> = policy.clauses.iter().collect();
+        if !permits && rule.surface != Surface::Egress {
+            require.push(&known);
+        }
         let mut exclude: Vec<&[Expr]> = Vec::new();
         let mut stricter: Vec<&Policy> = Vec::new();
         for _ in 0..1000 {

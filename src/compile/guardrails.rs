@@ -14,8 +14,10 @@ use crate::source::Span;
 pub struct Guardrail {
     /// Its id: file and number.
     pub id: String,
-    /// Its text in Cedar's own formatting, so that layout is no change.
+    /// Its text as written.
     pub text: String,
+    /// What it says, without layout, so that only a change of meaning is a change.
+    pub meaning: String,
     /// The file.
     pub span: Span,
 }
@@ -69,10 +71,19 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
             )),
         }
         let name = names(*span);
-        let mut policies: Vec<String> = parsed.policies().map(ToString::to_string).collect();
+        let mut policies = Vec::new();
+        for policy in parsed.policies() {
+            match policy.to_json() {
+                Ok(json) => policies.push((json.to_string(), policy.to_string())),
+                Err(error) => sink.push(
+                    Finding::new(Code::GUARDRAIL, *span, format!("this guardrail cannot be compared: {error}"))
+                        .help("write it in plain Cedar"),
+                ),
+            }
+        }
         policies.sort();
-        for (index, text) in policies.into_iter().enumerate() {
-            out.push(Guardrail { id: format!("guardrail/{name}/{}", index + 1), text, span: *span });
+        for (index, (meaning, text)) in policies.into_iter().enumerate() {
+            out.push(Guardrail { id: format!("guardrail/{name}/{}", index + 1), text, meaning, span: *span });
         }
     }
     out

@@ -229,7 +229,7 @@ impl Compiled {
             feed(&text);
         }
         for guardrail in &self.guardrails {
-            feed(&guardrail.text);
+            feed(&guardrail.meaning);
         }
         let digest = hash.finalize();
         digest.iter().map(|b| format!("{b:02x}")).collect()

@@ -18,7 +18,7 @@ zones:
 pub const PROGRAMS: [&str; 6] = ["git", "a", "ab", "tar", "find", "b"];
 
 /// Words of rules and requests, as text.
-pub const WORDS: [&str; 30] = [
+pub const WORDS: [&str; 34] = [
     "a",
     "b",
     "ab",
@@ -49,6 +49,10 @@ pub const WORDS: [&str; 30] = [
     "/root/key/",
     "'",
     "-f=a",
+    "--forc",
+    "--f=a",
+    "/w/a:/opt",
+    "--key",
 ];
 
 /// Surfaces by number.
@@ -163,7 +167,7 @@ fn items(tape: &mut Tape<'_>, arguments: bool) -> Vec<String> {
 /// Every `when` term, by fact.
 const TERMS: [&[&str]; 7] = [
     &["dynamic=any", "dynamic=yes", "dynamic=no"],
-    &["names=any", "names=credential", "names=none", "names=policy,credential", "names=workspace,devices"],
+    &["names=any", "names=credential", "names=none", "names=policy,credential", "names=workspace,devices,elsewhere"],
     &["writes=any", "writes=workspace,tmp", "writes=none", "writes=elsewhere", "writes=credential"],
     &["env=any", "env=FOO", "env=LANG,FOO", "env=none"],
     &["wrappers=sudo,env", "wrappers=env", "wrappers=none", "wrappers=any"],
@@ -185,9 +189,6 @@ fn when(tape: &mut Tape<'_>, egress: bool) -> Vec<String> {
     if out.is_empty() { vec!["dynamic=any".to_owned()] } else { out }
 }
 
-/// Whether networks are drawn; see `a_network_is_read` in `exactness.rs`.
-const NETWORKS: bool = false;
-
 fn egress_pattern(tape: &mut Tape<'_>) -> String {
     let methods = tape.some(&["GET", "HEAD", "POST"]).join(",");
     let scheme = tape.one(&["https", "https", "http", "wss"]);
@@ -204,7 +205,7 @@ fn egress_pattern(tape: &mut Tape<'_>) -> String {
         "[2606:4700::/32]",
         "[0.0.0.0/0]",
     ];
-    let host = tape.one(if NETWORKS { &hosts } else { &hosts[..8] });
+    let host = tape.one(&hosts);
     let port = tape.one(&["", "", ":8443", ":443", ":80"]);
     let mut path = String::new();
     for _ in 0..[1, 0, 2, 1, 3][tape.below(5)] {

@@ -138,7 +138,7 @@ pub fn runner(cases: u32) -> TestRunner {
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: 20_000,
-        max_shrink_time: std::env::var("SHRINK").map_or(30_000, |s| s.parse().unwrap()),
+        max_shrink_time: 30_000,
         ..Config::default()
     })
 }

@@ -11,6 +11,26 @@ use polctl::model::{
     NON_PUBLIC, Piece, PolicySet, Provenance, Request, Rule, SetTerm, Surface, Word,
 };
 
+/// Points on which the product does not follow the document, or the document is not clear, read
+/// here as the product does until that is settled. Each has a test of its own in
+/// `exactness.rs`; take a name away when its test passes, and its use below.
+///
+/// - `names`: a word only known at run time counts as naming no zone.
+/// - `mapped`: an IPv4-mapped address is taken for the IPv4 address.
+/// - `spelling`: where the programs of a rule spell long options differently (`{git,find}`,
+///   `a*`), both spellings are demanded (narrow) or either will do (broad).
+/// - `open`: from a word on that may split, a pattern's words, its count and every option fit.
+/// - `none`: `names=none` on the restricting side fails where a zone is not known.
+/// - `only`: on the restricting side `only: --force` fails for `--forc`, which may mean it.
+/// - `elsewhere`: an argument with one path in a zone and one in none is not `elsewhere`.
+/// - `glued`: `--key` is read as a short option with the path `key` glued to it.
+const PENDING: [&str; 8] = ["names", "mapped", "spelling", "open", "none", "only", "elsewhere", "glued"];
+
+/// Whether a point is not settled; see [`PENDING`].
+pub fn pending(point: &str) -> bool {
+    PENDING.contains(&point)
+}
+
 /// "Tier maps": whether a request may run at a rung. A rule of tier k permits tier k and above
 /// under its narrow reading, and forbids the tiers below k under its broad one; what no rule
 /// matches has the tier `unmatched`; a surface that no file covers permits nothing.
@@ -44,7 +64,7 @@ fn is_not_public(address: IpAddr) -> bool {
 
 /// Whether an address shares the first `length` bits of `base`.
 fn in_network(address: IpAddr, base: IpAddr, length: u32) -> bool {
-    let address = if doubt("mapped") { address.to_canonical() } else { address };
+    let address = if pending("mapped") { address.to_canonical() } else { address };
     let bits = |address: IpAddr| match address {
         IpAddr::V4(v4) => (32, u128::from(u32::from(v4))),
         IpAddr::V6(v6) => (128, u128::from(v6)),
@@ -66,9 +86,13 @@ pub fn narrow(rule: &Rule, config: &Config, request: &Request, rung: u8) -> bool
                 && user
                 && program(pattern, request)
                 && surely_fits(&pattern.words, pattern.rest, &request.words)
-                && with.iter().all(|items| items.iter().any(|item| seen.certain(item, &request.words)))
-                && only.as_ref().is_none_or(|items| seen.possible.iter().all(|option| seen.listed(option, items)))
-                && !unless.iter().any(|item| seen.may_be(item, &request.words))
+                && seen.spellings(pattern).into_iter().all(|dashed| {
+                    with.iter().all(|items| items.iter().any(|item| seen.certain(item, &request.words, dashed)))
+                        && only.as_ref().is_none_or(|items| {
+                            seen.possible.iter().all(|option| Options::listed(option, items, dashed))
+                        })
+                        && !unless.iter().any(|item| seen.may_be(item, &request.words, dashed))
+                })
                 && facts_narrow(rule, config, request, rung)
         }
         (Matcher::Egress { pattern, secrets }, Request::Egress(request)) => {
@@ -83,19 +107,26 @@ pub fn broad(rule: &Rule, config: &Config, request: &Request) -> bool {
     match (&rule.matcher, request) {
         (Matcher::Command { pattern, with, only, unless, run_as }, Request::Command(request)) => {
             let seen = Options::scan(request);
+            let some_spelling = |holds: &dyn Fn(bool) -> bool| seen.spellings(pattern).into_iter().any(holds);
             subjects(rule, &request.agent, &request.host)
                 && (run_as.is_empty() || run_as.contains(&request.run_as))
                 && program(pattern, request)
                 && may_fit(&pattern.words, pattern.rest, &request.words)
-                && with.iter().all(|items| items.iter().any(|item| seen.may_be(item, &request.words)))
-                && only.as_ref().is_none_or(|items| seen.sure.iter().all(|option| seen.listed(option, items)))
-                && !unless.iter().any(|item| seen.certain(item, &request.words))
+                && with.iter().all(|items| {
+                    some_spelling(&|dashed| items.iter().any(|item| seen.may_be(item, &request.words, dashed)))
+                })
+                && only.as_ref().is_none_or(|items| {
+                    some_spelling(&|dashed| {
+                        seen.sure.iter().all(|option| Options::may_be_listed(option, items, dashed))
+                    })
+                })
+                && some_spelling(&|dashed| !unless.iter().any(|item| seen.certain(item, &request.words, dashed)))
                 && facts_broad(rule, config, request)
         }
         (Matcher::Egress { pattern, secrets }, Request::Egress(request)) => {
             // A rule about secrets restricts what carries them; one without restricts everything.
             egress(rule, pattern, request)
-                && (doubt("secret")
+                && (pending("secret")
                     || secrets.is_empty()
                     || request.secrets.iter().any(|secret| secrets.contains(secret)))
         }
@@ -149,10 +180,10 @@ fn surely_fits(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
 /// "Two readings": an unknown word standing for anything; an open one for any number of words.
 fn may_fit(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
     match (pattern, words) {
-        ([], words) if doubt("open") => rest || words.is_empty() || words.contains(&Word::Open),
+        ([], words) if pending("open") => rest || words.is_empty() || words.contains(&Word::Open),
         ([], words) => rest || words.iter().all(|word| *word == Word::Open),
-        (_, [Word::Open, ..]) if doubt("open") => true,
-        ([_, ..], []) => doubt("open") && false,
+        (_, [Word::Open, ..]) if pending("open") => true,
+        ([_, ..], []) => false,
         ([_, shorter @ ..], [Word::Open, behind @ ..]) => {
             may_fit(pattern, rest, behind) || may_fit(shorter, rest, words)
         }
@@ -166,21 +197,19 @@ fn may_fit(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
     }
 }
 
-/// An option of a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Opt {
-    /// `--name`, and `-name` of a program whose long options have one dash.
-    Long(String),
-    /// A letter of a cluster.
-    Letter(char),
+/// "with, only, unless": programs whose long options have one dash.
+fn has_dashed_options(program: &str) -> bool {
+    matches!(program, "find" | "terraform")
 }
 
 /// The options of a command line, read word by word.
 struct Options {
     /// Those that may be present.
-    possible: Vec<Opt>,
+    possible: Vec<String>,
     /// Those that certainly are.
-    sure: Vec<Opt>,
+    sure: Vec<String>,
+    /// Those that stood before the sub-command.
+    globals: Vec<String>,
     /// Some word may be any option.
     anything: bool,
     /// The program's long options have one dash.
@@ -191,8 +220,10 @@ impl Options {
     /// "with, only, unless": `--force` and the first letter of a cluster are certain when the
     /// word before is no option that may take a value; everything else is possible.
     fn scan(request: &CommandRequest) -> Self {
-        let dashed = matches!(request.program.as_str(), "find" | "terraform");
-        let mut out = Options { possible: Vec::new(), sure: Vec::new(), anything: false, dashed };
+        let dashed = has_dashed_options(&request.program);
+        let anything = pending("open") && request.words.contains(&Word::Open);
+        let mut out = Options { possible: Vec::new(), sure: Vec::new(), globals: Vec::new(), anything, dashed };
+        out.globals = request.globals.iter().flat_map(|word| out.options_of(word)).collect();
         // Whether the word before may take this one as its value; whether a `--` may have passed.
         let (mut value, mut ended) = (false, false);
         for word in &request.words {
@@ -228,53 +259,85 @@ impl Options {
         out
     }
 
+    /// How the items of a rule may be spelled; by the document as the program at hand does.
+    fn spellings(&self, pattern: &CommandPattern) -> Vec<bool> {
+        match pattern.literal_programs() {
+            _ if !pending("spelling") => vec![self.dashed],
+            Some(programs) => programs.into_iter().map(has_dashed_options).collect(),
+            None => vec![false, true],
+        }
+    }
+
     /// What a word is if it is an option; the first is certain then. What stands behind `=` is
     /// a value, in a cluster too; programs whose long options have one dash know no clusters,
     /// and take a long option with two dashes for the same.
-    fn options_of(&self, text: &str) -> Vec<Opt> {
+    fn options_of(&self, text: &str) -> Vec<String> {
         let head = text.split('=').next().unwrap();
         match (head.strip_prefix("--"), head.strip_prefix('-')) {
             (Some(""), _) | (_, Some("")) | (None, None) => Vec::new(),
-            (Some(name), _) => vec![Opt::Long(name.to_owned())],
-            (None, Some(name)) if self.dashed => vec![Opt::Long(name.to_owned())],
-            (None, Some(letters)) => letters.chars().map(Opt::Letter).collect(),
+            (Some(name), _) | (None, Some(name)) if self.dashed => vec![format!("-{name}")],
+            (Some(_), _) => vec![head.to_owned()],
+            (None, Some(letters)) => letters.chars().map(|letter| format!("-{letter}")).collect(),
         }
     }
 
     /// "is present when", of options: what must be there for the item, all of it. `-rf` is
     /// exactly that option where long options have one dash, else all of its letters.
-    fn parts(&self, item: &Item) -> Vec<Opt> {
+    fn parts(item: &Item, dashed: bool) -> Vec<String> {
         match item {
-            Item::Long(name) => vec![Opt::Long(name.clone())],
-            Item::Short(letter) if self.dashed => vec![Opt::Long(letter.to_string())],
-            Item::Short(letter) => vec![Opt::Letter(*letter)],
-            Item::Dashed(name) if self.dashed => vec![Opt::Long(name.clone())],
-            Item::Dashed(letters) => letters.chars().map(Opt::Letter).collect(),
+            Item::Long(name) if dashed => vec![format!("-{name}")],
+            Item::Long(name) => vec![format!("--{name}")],
+            Item::Short(letter) => vec![format!("-{letter}")],
+            Item::Dashed(name) if dashed => vec![format!("-{name}")],
+            Item::Dashed(letters) => letters.chars().map(|letter| format!("-{letter}")).collect(),
             Item::Argument(_) => Vec::new(),
         }
     }
 
     /// Whether an item is certainly present.
-    fn certain(&self, item: &Item, words: &[Word]) -> bool {
+    fn certain(&self, item: &Item, words: &[Word], dashed: bool) -> bool {
         match item {
             Item::Argument(glob) => {
                 words.iter().any(|word| matches!(word, Word::Known(text) if glob_matches(glob.pieces(), text)))
             }
-            _ => self.parts(item).iter().all(|option| self.sure.contains(option)),
+            _ => Self::parts(item, dashed).iter().all(|option| self.sure.contains(option)),
         }
     }
 
-    /// Whether an item may be present.
-    fn may_be(&self, item: &Item, words: &[Word]) -> bool {
+    /// Whether an item may be present: as itself, abbreviated, or before the sub-command.
+    fn may_be(&self, item: &Item, words: &[Word], dashed: bool) -> bool {
         match item {
-            Item::Argument(_) => self.certain(item, words) || words.iter().any(|w| !matches!(w, Word::Known(_))),
-            _ => self.anything || self.parts(item).iter().all(|option| self.possible.contains(option)),
+            Item::Argument(glob) => {
+                self.certain(item, words, dashed)
+                    || words.iter().any(|w| !matches!(w, Word::Known(_)))
+                    || matches!(glob.pieces(), [Piece::Text(text), ..] if text.starts_with('-')
+                        && text.split_once('=').is_some_and(|(name, _)| self.options_of(name).iter().any(|o| self.globals.contains(o))))
+            }
+            _ => {
+                let parts = Self::parts(item, dashed);
+                self.anything
+                    || parts.iter().all(|part| self.possible.iter().any(|option| Self::may_mean(option, part, dashed)))
+                    || parts.iter().any(|part| self.globals.iter().any(|option| Self::may_mean(option, part, dashed)))
+            }
         }
+    }
+
+    /// `--forc` and `--f` may mean `--force`, since many programs take an abbreviation.
+    fn may_mean(option: &String, meant: &String, dashed: bool) -> bool {
+        option == meant || !dashed && option.starts_with("--") && meant.starts_with(option.as_str())
     }
 
     /// `only`: whether an option is of the list.
-    fn listed(&self, option: &Opt, items: &[Item]) -> bool {
-        items.iter().any(|item| self.parts(item).contains(option))
+    fn listed(option: &String, items: &[Item], dashed: bool) -> bool {
+        items.iter().any(|item| Self::parts(item, dashed).contains(option))
+    }
+
+    /// `only`, restricting side: an abbreviation is not certainly outside the list.
+    fn may_be_listed(option: &String, items: &[Item], dashed: bool) -> bool {
+        if pending("only") {
+            return Self::listed(option, items, dashed);
+        }
+        items.iter().any(|item| Self::parts(item, dashed).iter().any(|part| Self::may_mean(option, part, dashed)))
     }
 }
 
@@ -285,26 +348,35 @@ struct Names {
     unknown: bool,
 }
 
-/// "Guards": zones of an argument: the argument itself and the part after its first `=`. A
-/// path with a `..` segment is resolved where the working directory is known.
+/// "Guards": zones of an argument. An absolute path, or one in a home, that is in no zone is
+/// `elsewhere`; one with a `..` segment is also unknown where the working directory is not
+/// known; the zones of the working directory are added.
 fn names(config: &Config, request: &CommandRequest) -> Names {
     let mut out = Names { zones: request.place.zones.clone(), unknown: false };
-    for word in &request.words {
-        let Word::Known(text) = word else {
-            out.unknown |= !doubt("names");
-            continue;
-        };
+    let known = request.words.iter().filter_map(|word| match word {
+        Word::Known(text) => Some(text),
+        _ => None,
+    });
+    out.unknown |= !pending("names") && known.clone().count() < request.words.len();
+    for text in known.chain(&request.globals) {
+        let (mut found, mut elsewhere) = (false, false);
         for path in paths_in(text) {
             out.unknown |= path.split('/').any(|segment| segment == "..") && !request.place.known;
-            for zone in config.zones.names() {
-                let (patterns, _) = config.zones.get(zone).unwrap();
-                if patterns.iter().any(|pattern| path_matches(&pattern.to_string(), path)) {
-                    out.zones.insert(zone.to_owned());
-                }
-            }
+            let zones: Vec<&str> = config.zones.names().filter(|zone| in_zone(config, zone, path)).collect();
+            elsewhere |= zones.is_empty() && path.starts_with(['/', '~']);
+            found |= !zones.is_empty();
+            out.zones.extend(zones.into_iter().map(str::to_owned));
+        }
+        if elsewhere && !(found && pending("elsewhere")) {
+            out.zones.insert("elsewhere".to_owned());
         }
     }
     out
+}
+
+fn in_zone(config: &Config, zone: &str, path: &str) -> bool {
+    let (patterns, _) = config.zones.get(zone).unwrap();
+    patterns.iter().any(|pattern| path_matches(&pattern.to_string(), path))
 }
 
 /// "Guards": an argument names the path that it is, and those behind `=`, `:`, `@` and `,`
@@ -312,7 +384,7 @@ fn names(config: &Config, request: &CommandRequest) -> Names {
 fn paths_in(text: &str) -> Vec<&str> {
     let mut out = vec![text];
     out.extend(text.match_indices(['=', ':', '@', ',']).map(|(at, _)| &text[at + 1..]));
-    if text.starts_with('-') && (doubt("glued") || !text.starts_with("--")) {
+    if text.starts_with('-') && (pending("glued") || !text.starts_with("--")) {
         let end = text.find(['/', '~']).unwrap_or(text.len());
         out.extend(text.char_indices().map(|(at, _)| at).filter(|at| (1..=end).contains(at)).map(|at| &text[at..]));
     }
@@ -430,7 +502,7 @@ fn facts_broad(rule: &Rule, config: &Config, request: &CommandRequest) -> bool {
     };
     let named = match &when.names {
         Some(SetTerm::In(_)) if names.unknown => true,
-        Some(SetTerm::Empty) if doubt("none") && names.unknown => false,
+        Some(SetTerm::Empty) if pending("none") && names.unknown => false,
         term => one_of_these(term.as_ref(), &names.zones),
     };
     flag(when.dynamic, is_dynamic(request))
@@ -464,9 +536,4 @@ fn egress(rule: &Rule, pattern: &EgressPattern, request: &EgressRequest) -> bool
         && host
         && path
         && flag(rule.when.external, request.external)
-}
-
-pub fn doubt(name: &str) -> bool {
-    static D: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    D.get_or_init(|| std::env::var("DOUBTS").unwrap_or_default()).split(',').any(|d| d == name)
 }

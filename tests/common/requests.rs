@@ -140,6 +140,10 @@ fn values(tape: &mut Tape<'_>, term: Option<&SetTerm>, all: &[&str]) -> BTreeSet
 fn command_facts(tape: &mut Tape<'_>, when: &When, request: &mut CommandRequest) {
     request.trusted = if when.trusted.is_some() { tape.chance(30) } else { !tape.chance(7) };
     request.harmless = !tape.chance(7);
+    if request.program == "git" && tape.chance(10) {
+        let globals: &[&str] = tape.one(&[&["-C", "/w/a"], &["--git-dir=/etc/x"], &["--force", "a"], &["-f"]]);
+        request.globals = globals.iter().map(|word| (*word).to_owned()).collect();
+    }
     let zones = ["workspace", "tmp", "credential", "policy", "devices", "elsewhere", "unknown"];
     request.writes = values(tape, when.writes.as_ref(), &zones);
     request.env = values(tape, when.env.as_ref(), &["LANG", "FOO", "PATH"]);

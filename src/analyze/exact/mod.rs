@@ -13,7 +13,7 @@ mod space;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::{Atom, Expr, SetAttr};
-use crate::model::{Request, Surface, ZoneMatcher, Zones};
+use crate::model::{PathPattern, Request, Surface, ZoneMatcher, Zones};
 use search::Search;
 
 /// Most nodes that one search expands; past it the answer is inconclusive.
@@ -41,19 +41,27 @@ pub struct Space<'a> {
     surface: Surface,
     zones: &'a ZoneMatcher,
     patterns: BTreeMap<String, Vec<String>>,
+    samples: BTreeMap<String, Vec<String>>,
 }
 
 impl<'a> Space<'a> {
     /// The requests of a surface, their arguments classified by `zones`.
     pub fn new(surface: Surface, zones: &'a ZoneMatcher, declared: &Zones) -> Self {
-        let patterns = declared
-            .names()
-            .map(|name| {
-                let texts = declared.get(name).map(|(p, _)| p.iter().map(ToString::to_string).collect());
-                (name.to_owned(), texts.unwrap_or_default())
-            })
-            .collect();
-        Space { surface, zones, patterns }
+        let of_each = |text: fn(&PathPattern) -> String| {
+            declared
+                .names()
+                .map(|name| {
+                    let texts = declared.get(name).map(|(patterns, _)| patterns.iter().map(text).collect());
+                    (name.to_owned(), texts.unwrap_or_default())
+                })
+                .collect()
+        };
+        Space { surface, zones, patterns: of_each(PathPattern::to_string), samples: of_each(PathPattern::sample) }
+    }
+
+    /// A path in each pattern of a zone.
+    pub fn samples(&self, zone: &str) -> &[String] {
+        self.samples.get(zone).map_or(&[], Vec::as_slice)
     }
 
     /// The zones that facts are made with.
