@@ -90,7 +90,7 @@ fn generated_requests_match_rules() {
     finish(result);
     let [all, narrow, broad_only, decisive] = counts.get();
     eprintln!("{all} requests: {narrow} match narrowly, {broad_only} only broadly, {decisive} decided by a rule");
-    assert!(narrow * 4 > all, "only {narrow} of {all} match narrowly");
+    assert!(narrow * 5 > all, "only {narrow} of {all} match narrowly");
     assert!(broad_only * 10 > all, "only {broad_only} of {all} match only broadly");
     assert!(decisive * 6 > all, "only {decisive} of {all} are decided by a rule");
 }
@@ -101,4 +101,120 @@ fn a_network_is_read() {
     let body = "## Tier 1\n\n- `GET https://[198.51.100.0/24]/**`\n- `GET https://[2001:db8::/32]:8443/a`\n";
     let set = common::parsed(&common::one_map("egress", 2, body), &mut SourceMap::new());
     assert_eq!(set.rules.len(), 2);
+}
+
+/// Points on which the product and the document differ; see `PENDING` in `common/reading.rs`.
+mod pending {
+    use super::common::{cedar, compiled, one_map};
+    use polctl::decide::Decider;
+    use polctl::model::{CommandRequest, EgressRequest, Request, Scheme, Surface, Word};
+    use polctl::source::SourceMap;
+
+    /// What Cedar says at each rung of a request under one map.
+    fn decide(surface: &str, rules: &str, request: &Request) -> Vec<bool> {
+        let mut map = SourceMap::new();
+        let compiled = compiled(&one_map(surface, 2, rules), &mut map);
+        cedar(&mut Decider::new(&compiled, &map), request)
+    }
+
+    fn command(program: &str, words: &[Word]) -> Request {
+        Request::Command(CommandRequest::new(Surface::Commands, program, words.to_vec()))
+    }
+
+    fn known(words: &[&str]) -> Vec<Word> {
+        words.iter().map(|word| Word::Known((*word).to_owned())).collect()
+    }
+
+    /// "Guards": no argument … whose zone is unknown. `./$X` may name any file.
+    #[test]
+    fn an_unknown_argument_is_not_permitted_where_zones_are_guarded() {
+        let request = command("cat", &[Word::Value]);
+        assert_eq!(
+            decide("commands", "## Tier 1\n\n- `cat **`\n  - when: `dynamic=any`\n", &request),
+            [false, false, true, true]
+        );
+    }
+
+    /// "Facts": `names=credential` on the restricting side: one of them lies in such a zone, or may.
+    #[test]
+    fn an_unknown_argument_may_name_a_credential() {
+        let rules = "## Tier 1\n\n- `cat **`\n  - when: `dynamic=any`, `names=any`\n\n## Tier 4\n\n- `cat **`\n  - when: `names=credential`\n";
+        assert_eq!(decide("commands", rules, &command("cat", &[Word::Value])), [false; 4]);
+        assert_eq!(decide("commands", rules, &command("cat", &[Word::Open])), [false; 4]);
+    }
+
+    /// "Two readings": broad holds for some reading, and `../a` may lead into no zone.
+    #[test]
+    fn an_unresolved_path_may_name_nothing() {
+        let rules = "## Tier 4\n\n- `cat **`\n  - when: `names=none`\n";
+        assert_eq!(decide("commands", rules, &command("cat", &known(&["../a"]))), [false; 4]);
+    }
+
+    /// "Egress patterns" with DESIGN 3.5: IPv4-mapped addresses are refused.
+    #[test]
+    fn a_mapped_address_is_refused() {
+        let request = Request::Egress(EgressRequest {
+            agent: "a".into(),
+            machine: "a".into(),
+            method: "GET".into(),
+            scheme: Scheme::Https,
+            host: "::ffff:1.1.1.1".into(),
+            address: "::ffff:1.1.1.1".parse().ok(),
+            peer: None,
+            port: 443,
+            segments: vec!["a".into()],
+            secrets: [].into(),
+            external: false,
+        });
+        assert_eq!(decide("egress", "## Tier 1\n\n- `GET https://1.1.1.1/**`\n", &request), [false; 4]);
+    }
+
+    /// "with, only, unless": `git --force` has `--force`, whatever else the rule is about.
+    #[test]
+    fn a_rule_about_programs_of_both_spellings_permits() {
+        for rule in ["- `{git,find} **`\n  - with: `--force`", "- `{git,find} **`\n  - only: `--force`", "- `g* **`\n  - only: `--force`"] {
+            let allowed = decide("commands", &format!("## Tier 1\n\n{rule}\n"), &command("git", &known(&["--force"])));
+            assert_eq!(allowed, [false, true, true, true], "{rule}");
+        }
+    }
+
+    /// "with, only, unless": for `find`, `-xf` is exactly that option, so `-x -f` is not.
+    #[test]
+    fn a_rule_about_programs_of_both_spellings_restricts_no_more() {
+        let rules = "## Tier 4\n\n- `{git,find} **`\n  - with: `-xf`\n";
+        assert_eq!(decide("commands", rules, &command("find", &known(&["-x", "-f"]))), [false, false, true, true]);
+    }
+
+    /// "Two readings": no reading of `$X b` gives `git a`.
+    #[test]
+    fn an_open_word_stands_for_words_and_not_for_those_behind_it() {
+        let words = [Word::Open, Word::Known("b".into())];
+        let decided = decide("commands", "## Tier 4\n\n- `git a`\n", &command("git", &words));
+        assert_eq!(decided, [false, false, true, true]);
+        // Nor is anything behind a certain `--` an option.
+        let words = [Word::Known("--".into()), Word::Open];
+        let decided = decide("commands", "## Tier 4\n\n- `git **`\n  - with: `--force`\n", &command("git", &words));
+        assert_eq!(decided, [false, false, true, true]);
+    }
+
+    /// "Two readings": nothing outside `only` is certain, since `--forc` may be `--force`.
+    #[test]
+    fn an_abbreviation_may_be_inside_only() {
+        let rules = "## Tier 4\n\n- `git **`\n  - only: `--force`\n";
+        assert_eq!(decide("commands", rules, &command("git", &known(&["--forc"]))), [false; 4]);
+    }
+
+    /// "Guards": an absolute path that is in no zone is in zone `elsewhere`.
+    #[test]
+    fn one_path_of_an_argument_may_be_elsewhere() {
+        let rules = "## Tier 1\n\n- `cat **`\n  - when: `names=workspace`\n";
+        assert_eq!(decide("commands", rules, &command("cat", &known(&["/w/a:/opt"]))), [false, false, true, true]);
+    }
+
+    /// "Guards": … or a short option that it is glued to; `--key` is none.
+    #[test]
+    fn a_long_option_is_glued_to_nothing() {
+        let request = command("git", &known(&["--key"]));
+        assert_eq!(decide("commands", "## Tier 1\n\n- `git **`\n", &request), [false, true, true, true]);
+    }
 }

@@ -207,7 +207,7 @@ fn changes_of_a_map() {
             "egress",
             "## Tier 0\n- `GET https://a.example/`",
             "## Tier 0\n- `GET https://**.a.example/`",
-            "`GET https://x.a.example/` goes from tier 2 to tier 0",
+            "`GET https://y.a.example/` goes from tier 2 to tier 0",
         ),
         (
             "egress",
