@@ -172,7 +172,11 @@ mod pending {
     /// "with, only, unless": `git --force` has `--force`, whatever else the rule is about.
     #[test]
     fn a_rule_about_programs_of_both_spellings_permits() {
-        for rule in ["- `{git,find} **`\n  - with: `--force`", "- `{git,find} **`\n  - only: `--force`", "- `g* **`\n  - only: `--force`"] {
+        for rule in [
+            "- `{git,find} **`\n  - with: `--force`",
+            "- `{git,find} **`\n  - only: `--force`",
+            "- `g* **`\n  - only: `--force`",
+        ] {
             let allowed = decide("commands", &format!("## Tier 1\n\n{rule}\n"), &command("git", &known(&["--force"])));
             assert_eq!(allowed, [false, true, true, true], "{rule}");
         }

@@ -155,7 +155,7 @@ impl Compare<'_> {
             }
         }
         let message = match &shown {
-            Some(evidence) => format!("{}; {}", difference.message, super::headline(evidence)),
+            Some(evidence) => format!("{}; {}", difference.message, super::explain::headline(evidence)),
             None => difference.message,
         };
         let code = if difference.widens { Code::CONFIG_WIDENING } else { Code::NARROWING };

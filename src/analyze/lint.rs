@@ -380,7 +380,7 @@ impl<'a> Lint<'a> {
                 .filter(|p| p.effect == Effect::Permit && p.rungs.contains(&next) && p.surface == policy.surface)
                 .any(|p| weaker(p, policy));
             if !covered {
-                let span = super::place(self.compiled, policy);
+                let span = super::explain::place(self.compiled, policy);
                 self.out.push(
                     Finding::new(
                         Code::NOT_CONTAINED,

@@ -6,6 +6,7 @@
 mod compare;
 mod configuration;
 pub mod exact;
+mod explain;
 mod lint;
 mod sample;
 
@@ -14,11 +15,11 @@ pub use lint::lint;
 
 use std::collections::BTreeMap;
 
-use crate::compile::{CompileError, Compiled, Origin, Policy, compile, render, schema_text};
+use crate::compile::{CompileError, Compiled, Policy, compile, render, schema_text};
 use crate::decide::Decider;
-use crate::diag::{Code, Evidence, Finding};
+use crate::diag::Finding;
 use crate::model::Surface;
-use crate::source::{SourceMap, Span};
+use crate::source::SourceMap;
 use exact::{Bound, Space};
 
 /// What stops an analysis.
@@ -61,17 +62,18 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
     let (mut old_decider, mut new_decider) = (Decider::new(old, map), Decider::new(new, map));
     let wider = newly_allowed(&spaces, &old_side, &new_side, (&mut old_decider, &mut new_decider), Bound::USUAL)?;
     let narrower = newly_allowed(&spaces, &new_side, &old_side, (&mut new_decider, &mut old_decider), Bound::USUAL)?;
+    let explainer = explain::Explainer::new(old, new);
     for change in &wider.found {
-        findings.push(widening(change, old, new, map));
+        findings.push(explainer.widening(change));
     }
     for change in &narrower.found {
-        findings.push(narrowing(change, old, new));
+        findings.push(explain::narrowing(change, old, new));
     }
     for open in &wider.open {
-        findings.push(inconclusive(open, old, new, "is newly permitted"));
+        findings.push(explain::inconclusive(open, old, new, "is newly permitted"));
     }
     for open in &narrower.open {
-        let mut finding = inconclusive(open, new, old, "is no longer permitted");
+        let mut finding = explain::inconclusive(open, new, old, "is no longer permitted");
         finding.level = crate::diag::Level::Note;
         findings.push(finding);
     }
@@ -114,104 +116,4 @@ pub fn validate(compiled: &Compiled, policies: &[&Policy], map: &SourceMap) -> R
         Some(error) => Err(CompileError::Validation { message: error.to_string() }),
         None => Ok(()),
     }
-}
-
-/// Where a policy stands: its rule, or the surface's declaration.
-fn place(compiled: &Compiled, policy: &Policy) -> Span {
-    compiled.rule_of(policy).map_or_else(
-        || {
-            compiled
-                .set
-                .surfaces
-                .get(&policy.surface)
-                .map_or_else(|| Span::new(compiled.set.config.file, 0, 0), |info| info.span)
-        },
-        |r| r.span,
-    )
-}
-
-fn describe(compiled: &Compiled, policy: &Policy) -> String {
-    match (compiled.rule_of(policy), policy.origin) {
-        (Some(rule), _) => format!("the rule `{}` of tier {}", rule.pattern_text(), rule.tier),
-        (None, Origin::Unmatched) => {
-            let tier = compiled.set.surfaces.get(&policy.surface).map_or_else(String::new, |i| i.unmatched.to_string());
-            format!("`unmatched: {tier}`")
-        }
-        (None, _) => "a built-in guardrail".into(),
-    }
-}
-
-fn evidence(change: &Change<'_>, old_tier: Option<u8>, new_tier: Option<u8>) -> Evidence {
-    Evidence {
-        surface: change.surface.name().into(),
-        rungs: change.rungs.iter().copied().collect(),
-        witness: change.witness.to_line(),
-        assumes: change.witness.assumptions(),
-        old_tier,
-        new_tier,
-    }
-}
-
-/// `denied`, or `tier 2`.
-fn decision(tier: Option<u8>) -> String {
-    tier.map_or_else(|| "denied".to_owned(), |t| format!("tier {t}"))
-}
-
-/// The message's head: witness, both decisions, and what the line does not show.
-fn headline(evidence: &Evidence) -> String {
-    let mut text =
-        format!("`{}` goes from {} to {}", evidence.witness, decision(evidence.old_tier), decision(evidence.new_tier));
-    if !evidence.assumes.is_empty() {
-        text.push_str(&format!(" ({})", evidence.assumes.join("; ")));
-    }
-    text
-}
-
-fn widening(change: &Change<'_>, old: &Compiled, new: &Compiled, map: &SourceMap) -> Finding {
-    let evidence = evidence(change, change.tier_from, change.tier_to);
-    let permits = describe(new, change.permit);
-    let Some(gone) = change.gone else {
-        return Finding::new(Code::WIDENING, place(new, change.permit), headline(&evidence))
-            .label(format!("{permits} permits it now"))
-            .help("narrow the rule (a longer pattern, `with`, `only`, `unless`), raise its tier, or have the change approved as what it is")
-            .evidence(evidence);
-    };
-    let stopped = format!("{} stopped it", describe(old, gone));
-    let help = format!(
-        "bring back {} ({}), or have the change approved as what it is",
-        describe(old, gone),
-        map.line_ref(place(old, gone))
-    );
-    let finding = if new.rule_of(change.permit).is_some() {
-        Finding::new(Code::WIDENING, place(new, change.permit), headline(&evidence))
-            .label(format!("{permits} permits it now"))
-            .related(place(old, gone), stopped)
-    } else {
-        // What permits it now is no rule that anybody wrote: the one that is gone says more.
-        Finding::new(Code::WIDENING, place(old, gone), headline(&evidence))
-            .label(format!("{stopped}; {permits} permits it now"))
-            .related(place(new, change.permit), format!("{permits} permits it now"))
-    };
-    finding.help(help).evidence(evidence)
-}
-
-fn narrowing(change: &Change<'_>, old: &Compiled, new: &Compiled) -> Finding {
-    let evidence = evidence(change, change.tier_to, change.tier_from);
-    let finding = match change.gone {
-        Some(gone) => Finding::new(Code::NARROWING, place(new, gone), headline(&evidence))
-            .label(format!("{} stops it now", describe(new, gone))),
-        None => Finding::new(Code::NARROWING, place(old, change.permit), headline(&evidence))
-            .label(format!("{} permitted it", describe(old, change.permit))),
-    };
-    finding.evidence(evidence)
-}
-
-fn inconclusive(open: &Open<'_>, from: &Compiled, to: &Compiled, what: &str) -> Finding {
-    let owner = if open.in_to { to } else { from };
-    Finding::new(
-        Code::INCONCLUSIVE,
-        place(owner, open.policy),
-        format!("it could not be decided whether a request {what} here: {}", open.reason),
-    )
-    .help("split the rule into simpler ones, or compare in smaller steps; this is never a pass")
 }
