@@ -1,5 +1,13 @@
 //! `polctl check --base` in real git repositories.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

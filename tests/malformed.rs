@@ -1,6 +1,14 @@
 //! Malformed input, as the user sees it: one snapshot for each fixture, and the rule that
 //! malformed input never gets a verdict.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
