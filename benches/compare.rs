@@ -4,7 +4,12 @@
 //! polctl runs in one thread, so the shortest wall time of several runs is its CPU time. The
 //! figures that count are ratios within one run: growth from 1,000 to 10,000 rules.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark reports on the terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark reports on the terminal"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::expr::{Atom, Expr, Flag, SetAttr};
 use crate::model::{
     BoolTerm, CommandPattern, Config, Glob, Item, Piece, Rule, SetTerm, Surface, Tier, When, Zones, has_globals,
-    single_dash_long,
+    single_dash_long, single_dash_programs,
 };
 
 /// Which reading a condition is for.
@@ -42,10 +42,10 @@ impl CommandRule<'_> {
         }
         out.extend(self.count(reading));
         for items in self.with {
-            out.push(self.per_spelling(reading, &|spelling| present(items, reading, spelling)));
+            out.push(self.per_spelling(&|spelling| present(items, reading, spelling)));
         }
         if let Some(items) = self.only {
-            out.push(self.per_spelling(reading, &|spelling| only(items, reading, spelling.dashed)));
+            out.push(self.per_spelling(&|spelling| only(items, reading, spelling.dashed)));
         }
         if !self.unless.is_empty() {
             // Absent whatever comes: nothing of it may be present, and the other way round.
@@ -53,7 +53,7 @@ impl CommandRule<'_> {
                 Reading::Narrow => Reading::Broad,
                 Reading::Broad => Reading::Narrow,
             };
-            out.push(self.per_spelling(reading, &|spelling| present(self.unless, opposite, spelling).negated()));
+            out.push(self.per_spelling(&|spelling| present(self.unless, opposite, spelling).negated()));
         }
         out
     }
@@ -71,23 +71,29 @@ impl CommandRule<'_> {
         })
     }
 
-    /// How options are spelled depends on the program; where the pattern leaves the program
-    /// open, every spelling is read.
-    fn per_spelling(&self, reading: Reading, build: &dyn Fn(Spelling) -> Expr) -> Expr {
-        let (dashed, doubled, globals) = match self.pattern.literal_programs() {
-            Some(programs) => (
-                programs.iter().any(|p| single_dash_long(p)),
-                programs.iter().any(|p| !single_dash_long(p)),
-                programs.iter().any(|p| has_globals(p)),
-            ),
-            None => (true, true, true),
-        };
+    /// How options are spelled depends on the program; where the pattern has programs of both
+    /// kinds, each is read in its own spelling.
+    fn per_spelling(&self, build: &dyn Fn(Spelling) -> Expr) -> Expr {
+        let literal = self.pattern.literal_programs();
+        let dashed: Vec<Glob> = single_dash_programs()
+            .iter()
+            .filter(|name| self.pattern.programs.iter().any(|p| p.matches(name)))
+            .map(|name| Glob::literal(name))
+            .collect();
+        let doubled = literal.as_ref().is_none_or(|programs| programs.iter().any(|p| !single_dash_long(p)));
+        let globals = literal.as_ref().is_none_or(|programs| programs.iter().any(|p| has_globals(p)));
         let one = |dashed| build(Spelling { dashed, globals });
-        match (dashed, doubled, reading) {
-            (true, false, _) => one(true),
-            (false, _, _) => one(false),
-            (true, true, Reading::Narrow) => Expr::All(vec![one(false), one(true)]),
-            (true, true, Reading::Broad) => Expr::One(vec![one(false), one(true)]),
+        match (dashed.is_empty(), doubled) {
+            (true, _) => one(false),
+            (false, false) => one(true),
+            (false, true) => {
+                let (plain, long) = (one(false), one(true));
+                if plain == long {
+                    return plain;
+                }
+                let dashed = Expr::from(Atom::Program(dashed));
+                Expr::One(vec![Expr::All(vec![dashed.clone().negated(), plain]), Expr::All(vec![dashed, long])])
+            }
         }
     }
 
@@ -204,12 +210,19 @@ fn option_head(glob: &Glob) -> Option<String> {
 /// No option outside the items is present: possibly (narrow), certainly (broad).
 fn only(items: &[Item], reading: Reading, dashed: bool) -> Expr {
     let mut names: Vec<String> = items.iter().flat_map(|item| option_names(item, dashed)).collect();
-    names.sort();
-    names.dedup();
     let set = match reading {
         Reading::Narrow => SetAttr::Options,
-        Reading::Broad => SetAttr::Certain,
+        Reading::Broad => {
+            if !dashed {
+                // An abbreviation may stand for what the list allows.
+                let long: Vec<String> = names.iter().filter(|n| n.starts_with("--")).cloned().collect();
+                names.extend(long.iter().flat_map(|name| abbreviations(name)));
+            }
+            SetAttr::Certain
+        }
     };
+    names.sort();
+    names.dedup();
     Atom::Within(set, names).into()
 }
 
@@ -267,6 +280,10 @@ pub(super) fn when_forbids(when: &When) -> Vec<Expr> {
     out.extend(flag_term(Flag::Trusted, when.trusted));
     for (set, term) in SETS {
         match term(when) {
+            // What is unresolved may name nothing at all.
+            Some(SetTerm::Empty) if set == SetAttr::Names => {
+                out.push(Atom::Within(set, vec![Zones::UNRESOLVED.into()]).into());
+            }
             Some(SetTerm::Empty) => out.push(Atom::Empty(set).into()),
             Some(SetTerm::In(names)) => {
                 let mut names: Vec<String> = names.iter().cloned().collect();

@@ -1,7 +1,7 @@
 //! Egress patterns: methods, scheme, host, port, path (DESIGN 3.5).
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
@@ -190,14 +190,6 @@ pub const NON_PUBLIC: [&str; 27] = [
 /// Whether an address lies in one of [`NON_PUBLIC`].
 pub fn is_non_public(address: IpAddr) -> bool {
     NON_PUBLIC.iter().filter_map(|net| IpNet::from_str(net).ok()).any(|net| net.contains(&address))
-}
-
-/// The IPv4 address inside an IPv4-mapped one, else the address itself.
-pub(super) fn unmap(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, |v4: Ipv4Addr| IpAddr::V4(v4)),
-        IpAddr::V4(_) => address,
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{Glob, Piece};
 enum Class {
     Char(char),
     NotSlash,
-    NotSlashOrTilde,
+    NoneOf(&'static str),
     OneOf(&'static str),
     Any,
 }
@@ -22,7 +22,7 @@ impl Class {
         match self {
             Class::Char(want) => c == want,
             Class::NotSlash => c != '/',
-            Class::NotSlashOrTilde => c != '/' && c != '~',
+            Class::NoneOf(list) => !list.contains(c),
             Class::OneOf(list) => list.contains(c),
             Class::Any => true,
         }
@@ -198,25 +198,17 @@ impl PathNfa {
     /// short option that it is glued to.
     pub(super) fn arguments(mut self) -> Self {
         let path = self.start;
-        let (start, prefix, dash) = (self.node(), self.node(), self.node());
+        let (start, prefix, dash, glued) = (self.node(), self.node(), self.node(), self.node());
         self.skip(start, path);
         self.skip(start, prefix);
         self.edge(prefix, Class::Any, prefix);
         self.edge(prefix, Class::OneOf("=:@,"), path);
         self.edge(start, Class::Char('-'), dash);
-        self.edge(dash, Class::NotSlashOrTilde, dash);
-        self.skip(dash, path);
+        self.edge(dash, Class::NoneOf("-/~"), glued);
+        self.edge(glued, Class::NoneOf("/~"), glued);
+        self.skip(glued, path);
         self.start = start;
         self
-    }
-
-    /// Absolute paths, and paths in a home.
-    pub(super) fn absolute() -> Self {
-        let mut nfa = PathNfa::empty();
-        let behind = nfa.node();
-        nfa.edge(0, Class::OneOf("/~"), behind);
-        nfa.mark(behind, true);
-        nfa
     }
 
     /// Arguments with a segment `..`.
@@ -228,15 +220,12 @@ impl PathNfa {
         let below = nfa.node();
         nfa.edge(second, Class::Char('/'), below);
         nfa.mark(below, true);
-        let (prefix, dash) = (nfa.node(), nfa.node());
+        let prefix = nfa.node();
         nfa.skip(0, first);
         nfa.skip(0, prefix);
         nfa.edge(prefix, Class::Any, prefix);
-        nfa.edge(prefix, Class::OneOf("=:@,/"), first);
-        nfa.edge(0, Class::Char('-'), dash);
-        nfa.edge(dash, Class::NotSlash, dash);
-        nfa.skip(dash, first);
-        nfa
+        nfa.edge(prefix, Class::Char('/'), first);
+        nfa.arguments()
     }
 
     fn close(&self, mut states: States) -> States {
@@ -294,5 +283,73 @@ impl PathNfa {
             }
         }
         self.accepts(&states)
+    }
+}
+
+/// Follows an argument and finds out whether one of the paths that it names, absolute or in a
+/// home, is in no zone. Each place where a path may begin is a run of its own: `/a:/b` names
+/// two paths, and one of them in a zone says nothing of the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Elsewhere {
+    runs: Vec<States>,
+    begin: Begin,
+    /// Some path can no longer be in a zone.
+    lost: bool,
+}
+
+/// Whether a path may begin at the next character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Begin {
+    /// Yes: the argument starts, or a delimiter stands before.
+    Here,
+    /// A dash starts the argument.
+    Dash,
+    /// Yes: behind a short option that it may be glued to.
+    Glued,
+    /// No.
+    Inside,
+}
+
+impl Elsewhere {
+    /// Before the first character.
+    pub(crate) fn start() -> Self {
+        Elsewhere { runs: Vec::new(), begin: Begin::Here, lost: false }
+    }
+
+    /// Behind a character; `zones` covers the paths of all zones.
+    pub(crate) fn step(&self, zones: &PathNfa, c: char) -> Self {
+        if self.lost {
+            return self.clone();
+        }
+        let mut runs: Vec<States> = self.runs.iter().map(|states| zones.step(states, c)).collect();
+        if matches!(c, '/' | '~') && matches!(self.begin, Begin::Here | Begin::Glued) {
+            runs.push(zones.step(&zones.start(), c));
+        }
+        let lost = runs.iter().any(Vec::is_empty);
+        runs.retain(|states| states.first() != Some(&ABSORBED));
+        runs.sort();
+        runs.dedup();
+        let begin = match (self.begin, c) {
+            (_, '=' | ':' | '@' | ',') => Begin::Here,
+            (Begin::Here, '-') if self.untouched() => Begin::Dash,
+            (Begin::Dash, c) if !"-/~".contains(c) => Begin::Glued,
+            (Begin::Glued, c) if !"/~".contains(c) => Begin::Glued,
+            _ => Begin::Inside,
+        };
+        if lost {
+            // Nothing that follows can change it.
+            return Elsewhere { runs: Vec::new(), begin: Begin::Inside, lost };
+        }
+        Elsewhere { runs, begin, lost }
+    }
+
+    /// Whether nothing was read yet.
+    fn untouched(&self) -> bool {
+        *self == Elsewhere::start()
+    }
+
+    /// Whether such a path is there if the argument ends here.
+    pub(crate) fn found(&self, zones: &PathNfa) -> bool {
+        self.lost || self.runs.iter().any(|states| !zones.accepts(states))
     }
 }

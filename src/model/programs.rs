@@ -403,6 +403,11 @@ pub fn escapes(program: &str) -> impl Iterator<Item = &'static Escape> {
     ESCAPES.iter().filter(move |e| e.program == program)
 }
 
+/// The programs of which polctl knows options before the sub-command.
+pub(crate) fn programs_with_globals() -> impl Iterator<Item = &'static str> {
+    GLOBALS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
+}
+
 /// The single-dash programs, for the analysis.
 pub(crate) const fn single_dash_programs() -> &'static [&'static str] {
     SINGLE_DASH_LONG

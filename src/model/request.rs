@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::egress::unmap;
 use super::programs::single_dash_long;
 use super::{MAX_WORDS, Scheme, Surface, ZoneMatcher, Zones};
 
@@ -131,6 +130,10 @@ impl CommandRequest {
         }
         if self.place.known {
             names.remove(Zones::UNRESOLVED);
+        }
+        if !unknown.is_empty() {
+            // What is not known may name anything.
+            names.insert(Zones::UNRESOLVED.to_owned());
         }
         let (options, certain) = self.options();
         CommandFacts {
@@ -298,8 +301,8 @@ impl EgressRequest {
             method: self.method.clone(),
             scheme: self.scheme,
             host: self.host.clone(),
-            address: self.address.map(unmap),
-            peer: self.peer.map(unmap),
+            address: self.address,
+            peer: self.peer,
             port: self.port,
             segments: self.segments.clone(),
             secrets: self.secrets.clone(),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fmt;
 
-use super::path_nfa::{Head, PathNfa};
+use super::path_nfa::{Elsewhere, Head, PathNfa};
 use super::{Glob, Piece};
 use crate::source::Span;
 
@@ -210,7 +210,8 @@ impl Zones {
                 Zone { name: name.clone(), word: path.clone().arguments(), path }
             })
             .collect();
-        ZoneMatcher { zones, climbing: PathNfa::climbing(), absolute: PathNfa::absolute().arguments() }
+        let all = PathNfa::paths(self.zones.values().flat_map(|(patterns, _)| patterns).map(PathPattern::parts));
+        ZoneMatcher { zones, climbing: PathNfa::climbing(), all }
     }
 }
 
@@ -227,16 +228,17 @@ struct Zone {
 pub struct ZoneMatcher {
     zones: Vec<Zone>,
     climbing: PathNfa,
-    absolute: PathNfa,
+    /// Paths in any zone.
+    all: PathNfa,
 }
 
 impl ZoneMatcher {
     /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`,
-    /// [`Zones::ELSEWHERE`] for an absolute path in none of them.
+    /// [`Zones::ELSEWHERE`] where one of its paths, absolute or in a home, is in none.
     pub fn argument(&self, word: &str) -> BTreeSet<String> {
         let mut found: BTreeSet<String> =
             self.zones.iter().filter(|zone| zone.word.matches(word)).map(|zone| zone.name.clone()).collect();
-        if found.is_empty() && self.absolute.matches(word) {
+        if word.chars().fold(Elsewhere::start(), |scan, c| scan.step(&self.all, c)).found(&self.all) {
             found.insert(Zones::ELSEWHERE.to_owned());
         }
         if self.climbing.matches(word) {
@@ -286,9 +288,9 @@ impl ZoneMatcher {
         None
     }
 
-    /// The automata that [`Zones::ELSEWHERE`] follows from: absolute paths, and every zone.
-    pub(crate) fn elsewhere(&self) -> (&PathNfa, Vec<&PathNfa>) {
-        (&self.absolute, self.zones.iter().map(|z| &z.word).collect())
+    /// The automaton of all zones together, from which [`Zones::ELSEWHERE`] follows.
+    pub(crate) const fn all(&self) -> &PathNfa {
+        &self.all
     }
 
     /// Names of all zones that an argument can name, the built-in ones last.
@@ -321,6 +323,11 @@ mod tests {
             ("/srv/agentsx", "elsewhere"),
             ("--file=/opt/x", "elsewhere"),
             ("~other", "elsewhere"),
+            ("/srv/agents/a:/opt", "elsewhere,workspace"),
+            ("/tmp/a=~/.ssh/x", "credential,tmp"),
+            ("a-b/c", ""),
+            ("--.env", ""),
+            ("-f.env", "credential"),
             ("~/.ssh/id", "credential"),
             ("~root/.ssh/id", "credential"),
             ("/root/.ssh", "credential"),

@@ -11,26 +11,6 @@ use polctl::model::{
     NON_PUBLIC, Piece, PolicySet, Provenance, Request, Rule, SetTerm, Surface, Word,
 };
 
-/// Points on which the product does not follow the document, or the document is not clear, read
-/// here as the product does until that is settled. Each has a test of its own in
-/// `exactness.rs`; take a name away when its test passes, and its use below.
-///
-/// - `names`: a word only known at run time counts as naming no zone.
-/// - `mapped`: an IPv4-mapped address is taken for the IPv4 address.
-/// - `spelling`: where the programs of a rule spell long options differently (`{git,find}`,
-///   `a*`), both spellings are demanded (narrow) or either will do (broad).
-/// - `open`: from a word on that may split, a pattern's words, its count and every option fit.
-/// - `none`: `names=none` on the restricting side fails where a zone is not known.
-/// - `only`: on the restricting side `only: --force` fails for `--forc`, which may mean it.
-/// - `elsewhere`: an argument with one path in a zone and one in none is not `elsewhere`.
-/// - `glued`: `--key` is read as a short option with the path `key` glued to it.
-const PENDING: [&str; 8] = ["names", "mapped", "spelling", "open", "none", "only", "elsewhere", "glued"];
-
-/// Whether a point is not settled; see [`PENDING`].
-pub fn pending(point: &str) -> bool {
-    PENDING.contains(&point)
-}
-
 /// "Tier maps": whether a request may run at a rung. A rule of tier k permits tier k and above
 /// under its narrow reading, and forbids the tiers below k under its broad one; what no rule
 /// matches has the tier `unmatched`; a surface that no file covers permits nothing.
@@ -64,7 +44,6 @@ fn is_not_public(address: IpAddr) -> bool {
 
 /// Whether an address shares the first `length` bits of `base`.
 fn in_network(address: IpAddr, base: IpAddr, length: u32) -> bool {
-    let address = if pending("mapped") { address.to_canonical() } else { address };
     let bits = |address: IpAddr| match address {
         IpAddr::V4(v4) => (32, u128::from(u32::from(v4))),
         IpAddr::V6(v6) => (128, u128::from(v6)),
@@ -107,28 +86,22 @@ pub fn broad(rule: &Rule, config: &Config, request: &Request) -> bool {
     match (&rule.matcher, request) {
         (Matcher::Command { pattern, with, only, unless, run_as }, Request::Command(request)) => {
             let seen = Options::scan(request);
-            let some_spelling = |holds: &dyn Fn(bool) -> bool| seen.spellings(pattern).into_iter().any(holds);
+            let dashed = seen.dashed;
             subjects(rule, &request.agent, &request.host)
                 && (run_as.is_empty() || run_as.contains(&request.run_as))
                 && program(pattern, request)
                 && may_fit(&pattern.words, pattern.rest, &request.words)
-                && with.iter().all(|items| {
-                    some_spelling(&|dashed| items.iter().any(|item| seen.may_be(item, &request.words, dashed)))
-                })
-                && only.as_ref().is_none_or(|items| {
-                    some_spelling(&|dashed| {
-                        seen.sure.iter().all(|option| Options::may_be_listed(option, items, dashed))
-                    })
-                })
-                && some_spelling(&|dashed| !unless.iter().any(|item| seen.certain(item, &request.words, dashed)))
+                && with.iter().all(|items| items.iter().any(|item| seen.may_be(item, &request.words, dashed)))
+                && only
+                    .as_ref()
+                    .is_none_or(|items| seen.sure.iter().all(|option| Options::may_be_listed(option, items, dashed)))
+                && !unless.iter().any(|item| seen.certain(item, &request.words, dashed))
                 && facts_broad(rule, config, request)
         }
         (Matcher::Egress { pattern, secrets }, Request::Egress(request)) => {
             // A rule about secrets restricts what carries them; one without restricts everything.
             egress(rule, pattern, request)
-                && (pending("secret")
-                    || secrets.is_empty()
-                    || request.secrets.iter().any(|secret| secrets.contains(secret)))
+                && (secrets.is_empty() || request.secrets.iter().any(|secret| secrets.contains(secret)))
         }
         _ => false,
     }
@@ -177,16 +150,13 @@ fn surely_fits(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
     }
 }
 
-/// "Two readings": an unknown word standing for anything; an open one for any number of words.
+/// "Two readings": an unknown word standing for anything; one that may split leaves open every
+/// word behind it, and their number.
 fn may_fit(pattern: &[Vec<Glob>], rest: bool, words: &[Word]) -> bool {
     match (pattern, words) {
-        ([], words) if pending("open") => rest || words.is_empty() || words.contains(&Word::Open),
-        ([], words) => rest || words.iter().all(|word| *word == Word::Open),
-        (_, [Word::Open, ..]) if pending("open") => true,
+        ([], words) => rest || words.is_empty() || words.contains(&Word::Open),
+        (_, [Word::Open, ..]) => true,
         ([_, ..], []) => false,
-        ([_, shorter @ ..], [Word::Open, behind @ ..]) => {
-            may_fit(pattern, rest, behind) || may_fit(shorter, rest, words)
-        }
         ([globs, pattern @ ..], [word, words @ ..]) => {
             let fits = match word {
                 Word::Known(text) => any_matches(globs, text),
@@ -221,7 +191,7 @@ impl Options {
     /// word before is no option that may take a value; everything else is possible.
     fn scan(request: &CommandRequest) -> Self {
         let dashed = has_dashed_options(&request.program);
-        let anything = pending("open") && request.words.contains(&Word::Open);
+        let anything = request.words.contains(&Word::Open);
         let mut out = Options { possible: Vec::new(), sure: Vec::new(), globals: Vec::new(), anything, dashed };
         out.globals = request.globals.iter().flat_map(|word| out.options_of(word)).collect();
         // Whether the word before may take this one as its value; whether a `--` may have passed.
@@ -257,15 +227,6 @@ impl Options {
             out.possible.extend(options);
         }
         out
-    }
-
-    /// How the items of a rule may be spelled; by the document as the program at hand does.
-    fn spellings(&self, pattern: &CommandPattern) -> Vec<bool> {
-        match pattern.literal_programs() {
-            _ if !pending("spelling") => vec![self.dashed],
-            Some(programs) => programs.into_iter().map(has_dashed_options).collect(),
-            None => vec![false, true],
-        }
     }
 
     /// What a word is if it is an option; the first is certain then. What stands behind `=` is
@@ -306,25 +267,27 @@ impl Options {
 
     /// Whether an item may be present: as itself, abbreviated, or before the sub-command.
     fn may_be(&self, item: &Item, words: &[Word], dashed: bool) -> bool {
-        match item {
-            Item::Argument(glob) => {
-                self.certain(item, words, dashed)
-                    || words.iter().any(|w| !matches!(w, Word::Known(_)))
-                    || matches!(glob.pieces(), [Piece::Text(text), ..] if text.starts_with('-')
-                        && text.split_once('=').is_some_and(|(name, _)| self.options_of(name).iter().any(|o| self.globals.contains(o))))
-            }
-            _ => {
-                let parts = Self::parts(item, dashed);
-                self.anything
-                    || parts.iter().all(|part| self.possible.iter().any(|option| Self::may_mean(option, part, dashed)))
-                    || parts.iter().any(|part| self.globals.iter().any(|option| Self::may_mean(option, part, dashed)))
-            }
+        if let Item::Argument(glob) = item {
+            let option = match glob.pieces() {
+                [Piece::Text(text), ..] if text.starts_with('-') => text.split_once('='),
+                _ => None,
+            };
+            let global = |(name, _)| self.options_of(name).iter().any(|option| self.globals.contains(option));
+            self.certain(item, words, dashed)
+                || words.iter().any(|word| !matches!(word, Word::Known(_)))
+                || option.is_some_and(global)
+        } else {
+            let parts = Self::parts(item, dashed);
+            let means = |options: &[String], part| options.iter().any(|option| Self::may_mean(option, part, dashed));
+            self.anything
+                || parts.iter().all(|part| means(&self.possible, part))
+                || parts.iter().any(|part| means(&self.globals, part))
         }
     }
 
     /// `--forc` and `--f` may mean `--force`, since many programs take an abbreviation.
     fn may_mean(option: &String, meant: &String, dashed: bool) -> bool {
-        option == meant || !dashed && option.starts_with("--") && meant.starts_with(option.as_str())
+        option == meant || !dashed && option.starts_with("--") && option.len() > 2 && meant.starts_with(option.as_str())
     }
 
     /// `only`: whether an option is of the list.
@@ -334,9 +297,6 @@ impl Options {
 
     /// `only`, restricting side: an abbreviation is not certainly outside the list.
     fn may_be_listed(option: &String, items: &[Item], dashed: bool) -> bool {
-        if pending("only") {
-            return Self::listed(option, items, dashed);
-        }
         items.iter().any(|item| Self::parts(item, dashed).iter().any(|part| Self::may_mean(option, part, dashed)))
     }
 }
@@ -357,18 +317,15 @@ fn names(config: &Config, request: &CommandRequest) -> Names {
         Word::Known(text) => Some(text),
         _ => None,
     });
-    out.unknown |= !pending("names") && known.clone().count() < request.words.len();
+    out.unknown |= known.clone().count() < request.words.len();
     for text in known.chain(&request.globals) {
-        let (mut found, mut elsewhere) = (false, false);
         for path in paths_in(text) {
             out.unknown |= path.split('/').any(|segment| segment == "..") && !request.place.known;
             let zones: Vec<&str> = config.zones.names().filter(|zone| in_zone(config, zone, path)).collect();
-            elsewhere |= zones.is_empty() && path.starts_with(['/', '~']);
-            found |= !zones.is_empty();
+            if zones.is_empty() && path.starts_with(['/', '~']) {
+                out.zones.insert("elsewhere".to_owned());
+            }
             out.zones.extend(zones.into_iter().map(str::to_owned));
-        }
-        if elsewhere && !(found && pending("elsewhere")) {
-            out.zones.insert("elsewhere".to_owned());
         }
     }
     out
@@ -384,9 +341,9 @@ fn in_zone(config: &Config, zone: &str, path: &str) -> bool {
 fn paths_in(text: &str) -> Vec<&str> {
     let mut out = vec![text];
     out.extend(text.match_indices(['=', ':', '@', ',']).map(|(at, _)| &text[at + 1..]));
-    if text.starts_with('-') && (pending("glued") || !text.starts_with("--")) {
+    if text.starts_with('-') && !text.starts_with("--") {
         let end = text.find(['/', '~']).unwrap_or(text.len());
-        out.extend(text.char_indices().map(|(at, _)| at).filter(|at| (1..=end).contains(at)).map(|at| &text[at..]));
+        out.extend(text.char_indices().map(|(at, _)| at).filter(|at| (2..=end).contains(at)).map(|at| &text[at..]));
     }
     out
 }
@@ -502,7 +459,6 @@ fn facts_broad(rule: &Rule, config: &Config, request: &CommandRequest) -> bool {
     };
     let named = match &when.names {
         Some(SetTerm::In(_)) if names.unknown => true,
-        Some(SetTerm::Empty) if pending("none") && names.unknown => false,
         term => one_of_these(term.as_ref(), &names.zones),
     };
     flag(when.dynamic, is_dynamic(request))

@@ -182,7 +182,7 @@ fn egress(tape: &mut Tape<'_>, rule: &Rule, pattern: &EgressPattern, secrets: &[
     };
     if tape.chance(12) {
         address_of_host = tape.chance(40).then(|| address(tape));
-        name = tape.one(&["a.example", "b.a.example", "example", "xa.example"]).to_owned();
+        name = String::from(tape.one(&["a.example", "b.a.example", "example", "xa.example"]));
     }
     let mut segments: Vec<String> =
         pattern.segments.iter().map(|glob| instance(tape, glob).replace('/', "b")).collect();
@@ -200,7 +200,7 @@ fn egress(tape: &mut Tape<'_>, rule: &Rule, pattern: &EgressPattern, secrets: &[
         let at = tape.below(segments.len() + 1);
         match tape.below(3) {
             0 => segments.insert(at, tape.one(&words).to_owned()),
-            1 if at < segments.len() => segments[at] = tape.one(&words).to_owned(),
+            1 if at < segments.len() => segments[at] = String::from(tape.one(&words)),
             _ => {
                 segments.truncate(at);
             }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::model::{Glob, PathNfa, Piece, States};
+use crate::model::{Elsewhere, Glob, PathNfa, Piece, States};
 
 /// A symbol of the words of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -350,41 +350,36 @@ impl Machine for Anywhere {
     }
 }
 
-/// Some certain word names a path in one of the zones; with `elsewhere` also an absolute
-/// path in no zone at all.
+/// Some certain word names a path in one of the zones, or (`elsewhere`) a path in no zone.
 pub(super) struct NamesZone<'a> {
     pub(super) zones: Vec<&'a PathNfa>,
-    pub(super) elsewhere: Option<(&'a PathNfa, Vec<&'a PathNfa>)>,
+    pub(super) elsewhere: Option<&'a PathNfa>,
 }
 
 impl NamesZone<'_> {
-    /// Every automaton in a fixed order: the zones, then those that `elsewhere` needs.
-    fn automata(&self) -> impl Iterator<Item = &PathNfa> {
-        let elsewhere = self.elsewhere.iter().flat_map(|(absolute, all)| std::iter::once(absolute).chain(all));
-        self.zones.iter().chain(elsewhere).copied()
+    fn begin(&self) -> (Vec<States>, Option<Elsewhere>) {
+        (self.zones.iter().map(|nfa| nfa.start()).collect(), self.elsewhere.map(|_| Elsewhere::start()))
     }
 
-    fn begin(&self) -> Vec<States> {
-        self.automata().map(PathNfa::start).collect()
-    }
-
-    fn hit(&self, states: &[States]) -> bool {
-        let mut accepted = self.automata().zip(states).map(|(nfa, states)| nfa.accepts(states));
-        let zone = accepted.by_ref().take(self.zones.len()).filter(|hit| *hit).count() > 0;
-        zone || accepted.next() == Some(true) && !accepted.any(|hit| hit)
+    fn hit(&self, (states, scan): &(Vec<States>, Option<Elsewhere>)) -> bool {
+        let elsewhere = scan.as_ref().zip(self.elsewhere).is_some_and(|(scan, all)| scan.found(all));
+        elsewhere || self.zones.iter().zip(states).any(|(nfa, states)| nfa.accepts(states))
     }
 }
 
 impl Machine for NamesZone<'_> {
-    type State = Progress<Vec<States>>;
+    type State = Progress<(Vec<States>, Option<Elsewhere>)>;
     fn start(&self, _: bool) -> Self::State {
         Progress::Going(self.begin())
     }
     fn step(&self, state: &Self::State, symbol: Symbol) -> Self::State {
-        let Progress::Going(states) = state else { return state.clone() };
+        let Progress::Going(word) = state else { return state.clone() };
         match symbol {
-            Symbol::Char(c) => Progress::Going(self.automata().zip(states).map(|(nfa, s)| nfa.step(s, c)).collect()),
-            Symbol::End if self.hit(states) => Progress::Done(true),
+            Symbol::Char(c) => Progress::Going((
+                self.zones.iter().zip(&word.0).map(|(nfa, states)| nfa.step(states, c)).collect(),
+                word.1.as_ref().zip(self.elsewhere).map(|(scan, all)| scan.step(all, c)),
+            )),
+            Symbol::End if self.hit(word) => Progress::Done(true),
             Symbol::End | Symbol::Value | Symbol::Open => Progress::Going(self.begin()),
         }
     }

@@ -183,6 +183,9 @@ impl<'a> Search<'a> {
             let known = self.leaf(LeafKey::PlaceKnown, used);
             let climbs = self.leaf(LeafKey::WordsName(vec![Zones::UNRESOLVED.into()]), used);
             parts.push(Form::All(vec![Form::Not(Box::new(known)), climbs]));
+            // What is not known may name anything.
+            let all_known = self.leaf(LeafKey::Atom(Atom::AllKnown), used);
+            parts.push(Form::Not(Box::new(all_known)));
         }
         if !plain.is_empty() {
             parts.push(self.leaf(LeafKey::WordsName(plain), used));
@@ -630,7 +633,7 @@ fn machine<'a>(space: &'a Space<'a>, key: &LeafKey) -> Option<Box<dyn Numbered +
     Some(match key {
         LeafKey::WordsName(zones) => Box::new(Interned::new(NamesZone {
             zones: zones.iter().filter_map(|z| space.zones.automaton(z)).collect(),
-            elsewhere: zones.iter().any(|z| z == Zones::ELSEWHERE).then(|| space.zones.elsewhere()),
+            elsewhere: zones.iter().any(|z| z == Zones::ELSEWHERE).then(|| space.zones.all()),
         })),
         LeafKey::Dashed => {
             let names: Vec<Glob> = single_dash_programs().iter().map(|p| Glob::literal(p)).collect();
