@@ -369,3 +369,47 @@ fn files_of_one_surface_must_agree() {
     files.0.insert("more.md".into(), more.replace("unmatched: 3\n", "").replace("id: a", "id: b"));
     assert!(judge(&files).is_empty());
 }
+
+/// Zones work on rules in both directions; each of these was once taken for a narrowing.
+#[test]
+fn zones_are_judged_by_what_they_do_to_rules() {
+    let files = |body: &str, zones: &str| {
+        let mut files = one_map("commands", 2, body);
+        let config =
+            format!("polctl: v1\nset: demo\npolicies: [map.md]\nzones:\n  workspace: [\"/srv/agents/**\"]\n{zones}");
+        files.0.insert("polctl.yaml".into(), config);
+        files
+    };
+    let names = |zone: &str| format!("## Tier 0\n- `cat **`\n  - when: `names={zone}`");
+    let denied = |zone: &str| format!("## Tier 0\n- `cat **`\n## Tier 4\n- `cat **`\n  - when: `names={zone}`");
+    let secrets = "  secrets: [\"**/secrets/**\"]\n";
+    let etc = "  etc: [\"/etc/**\"]\n";
+    for (body, old, new) in [
+        // A zone inside the workspace kept the rule from what lies in both.
+        (names("workspace"), secrets, ""),
+        ("## Tier 1\n- `echo *`".to_owned(), "  protected: [\"/srv/agents/protected/**\"]\n", ""),
+        (names("none"), secrets, ""),
+        (names("elsewhere"), etc, ""),
+        // What becomes a zone is no longer elsewhere, and what names something not nothing.
+        (denied("elsewhere"), "", etc),
+        (denied("none"), "", secrets),
+        (denied("elsewhere"), "  credential: []\n", "  credential: [\"/var/x/**\"]\n"),
+    ] {
+        let found = compare(&files(&body, old), &files(&body, new));
+        assert!(codes(&found).contains("config-widening"), "{body}\n{old}→\n{new}{found:#?}");
+        // Taking the zone of secrets away also opens what lies in the workspace.
+        let back = compare(&files(&body, new), &files(&body, old));
+        assert_eq!(codes(&back).contains("config-widening"), new == secrets, "{body}\n{new}→\n{old}{back:#?}");
+    }
+    // A guardrail that looks at zones is beyond the exact engine: no verdict is no pass.
+    let guarded = |zones: &str| {
+        let mut files = files("## Tier 0\n- `cat **`", &format!("{zones}guardrails: [\"g.cedar\"]\n"));
+        let text = "forbid (principal, action, resource) when { context.names.contains(\"secrets\") };";
+        files.0.insert("g.cedar".into(), text.into());
+        files
+    };
+    assert!(codes(&compare(&guarded(secrets), &guarded(""))).contains("inconclusive"));
+    // A zone renamed together with its rule changes nothing, and that must not become a false witness.
+    let renamed = compare(&files(&names("a"), "  a: [\"/x/**\"]\n"), &files(&names("b"), "  b: [\"/x/**\"]\n"));
+    assert!(!codes(&renamed).contains("widening"), "{renamed:#?}");
+}

@@ -184,3 +184,83 @@ fn a_checkout_of_another_owner_is_read() {
     }
     assert_eq!(polctl(dir.path(), &["check", "--base", "HEAD~1"]).0, Some(1));
 }
+
+/// A change could bring a directory that is named like its base: it must not be taken for it.
+#[test]
+fn a_directory_named_like_the_base_is_refused() {
+    let dir = repository(MAP, &wider());
+    git(dir.path(), &["branch", "base", "HEAD~1"]);
+    let id = git(dir.path(), &["rev-parse", "HEAD~1"]).trim().to_owned();
+    for name in ["base", &id] {
+        assert_eq!(polctl(dir.path(), &["check", "--base", name]).0, Some(1), "{name}");
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+        for file in ["polctl.yaml", "MAP.md"] {
+            std::fs::copy(dir.path().join(file), dir.path().join(name).join(file)).unwrap();
+        }
+        let (code, text) = polctl(dir.path(), &["check", "--base", name]);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("also a directory"), "{text}");
+        let (code, _) = polctl(dir.path(), &["check", "--base", &format!("./{name}")]);
+        assert_eq!(code, Some(0), "the directory, when it is asked for");
+    }
+}
+
+/// A tag before the branch of the same name would let whoever pushes tags choose the base.
+#[test]
+fn an_ambiguous_name_is_refused() {
+    let dir = repository(MAP, &wider());
+    git(dir.path(), &["branch", "base", "HEAD~1"]);
+    assert_eq!(polctl(dir.path(), &["check", "--base", "base"]).0, Some(1));
+    git(dir.path(), &["tag", "base", "HEAD"]);
+    let (code, text) = polctl(dir.path(), &["check", "--base", "base"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("several branches or tags"), "{text}");
+    assert_eq!(polctl(dir.path(), &["check", "--base", "refs/heads/base"]).0, Some(1));
+}
+
+/// A bare repository among the policy files must not answer for the one around them.
+#[test]
+fn a_bare_repository_inside_the_policy_is_not_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "-q"]);
+    let policy = dir.path().join("policy");
+    std::fs::create_dir(&policy).unwrap();
+    commit(&policy, MAP);
+    commit(&policy, &wider());
+    let other = repository(&wider(), &wider());
+    git(&policy, &["clone", "-q", "--bare", other.path().to_str().unwrap(), "bare.git"]);
+    for entry in std::fs::read_dir(policy.join("bare.git")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::rename(&path, policy.join(path.file_name().unwrap())).unwrap();
+    }
+    let (code, text) = polctl(&policy, &["check", "--base", "HEAD~1"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("bare repository"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_linked_policy_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "-q"]);
+    for name in ["policy", "demo"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    commit(&dir.path().join("demo"), &wider());
+    commit(&dir.path().join("policy"), MAP);
+    std::fs::remove_dir_all(dir.path().join("policy")).unwrap();
+    std::os::unix::fs::symlink("demo", dir.path().join("policy")).unwrap();
+    let (code, text) = polctl(dir.path(), &["check", "--dir", "policy", "--base", "HEAD"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is a link inside the repository"), "{text}");
+}
+
+#[test]
+fn a_submodule_is_refused() {
+    let other = repository(&wider(), &wider());
+    let dir = repository(MAP, MAP);
+    git(dir.path(), &["submodule", "--quiet", "add", other.path().to_str().unwrap(), "policy"]);
+    let (code, text) = polctl(dir.path(), &["check", "--dir", "policy", "--base", "HEAD"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is a submodule"), "{text}");
+}

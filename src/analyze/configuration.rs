@@ -4,14 +4,14 @@
 //! the rules permits, altered so that the setting matters, shows it. Each version decides it
 //! under its own facts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::sample::sample;
+use super::sample::words;
 use crate::compile::{CompileError, Compiled};
 use crate::decide::Decider;
 use crate::diag::{Code, Evidence, Finding};
 use crate::model::{
-    CommandRequest, PathPattern, Provenance, RUNGS, Request, SetTerm, Surface, Tier, Word, ZoneMatcher, Zones,
+    CommandRequest, Config, Provenance, RUNGS, Request, SetTerm, Surface, Tier, Transition, Word, ZoneMatcher, Zones,
 };
 use crate::source::{SourceMap, Span};
 
@@ -91,7 +91,7 @@ impl Compare<'_> {
         let rules = self.new.set.rules.iter().chain(&self.old.set.rules);
         let rules = rules.filter(|r| r.surface != Surface::Egress && r.tier < Tier::UNMATCHED).take(MAX_TRIES);
         for rule in rules {
-            let Some(Request::Command(mut request)) = sample(rule) else { continue };
+            let Some(Request::Command(mut request)) = words(rule) else { continue };
             rule.agents.first().into_iter().for_each(|agent| request.agent.clone_from(agent));
             rule.hosts.first().into_iter().for_each(|host| request.host.clone_from(host));
             let (before, after, line) = self.alter(alteration, request);
@@ -206,37 +206,71 @@ impl Compare<'_> {
         self.push(difference, &[Alteration::External])
     }
 
+    /// Zones by what they do to the old rules: each way in which the zones of a path differ is
+    /// judged by every condition that a rule puts on zones.
     fn zones(&mut self) -> Result<(), CompileError> {
-        let (old, new) = (self.old, self.new);
-        let names: BTreeSet<&str> = old.set.config.zones.names().chain(new.set.config.zones.names()).collect();
-        for name in names {
-            let (was, is) = (old.set.config.zones.get(name), new.set.config.zones.get(name));
-            if was.map(|(patterns, _)| patterns) == is.map(|(patterns, _)| patterns) {
-                continue;
-            }
-            let text = |patterns: Option<(&BTreeSet<PathPattern>, Span)>| -> String {
-                patterns.into_iter().flat_map(|(p, _)| p).map(ToString::to_string).collect()
-            };
-            let alphabet = format!("{}{}roothomeUsers", text(was), text(is));
-            let here = is.map_or_else(|| Span::new(new.set.config.file, 0, 0), |(_, span)| span);
-            let polarity = polarity(name, [old, new]);
-            for (larger, smaller, verb, reason) in [
-                (self.zones.1, self.zones.0, "gains", polarity.growth),
-                (self.zones.0, self.zones.1, "loses", polarity.shrinking),
-            ] {
-                let Some(path) = larger.path_beyond(name, smaller, &alphabet) else { continue };
-                let message = match reason {
-                    Some(reason) => format!("zone `{name}` {verb} `{path}`: {reason}"),
-                    None => format!("zone `{name}` {verb} `{path}`"),
-                };
-                let before = was.map(|(_, span)| span);
-                let difference = Difference { widens: reason.is_some(), here, before, message, fallback: &path };
-                let mut alterations = [Alteration::Redirect(path.clone()), Alteration::Argument(path.clone())];
-                if Zones::GUARDED.contains(&name) {
-                    alterations.reverse();
+        let (old, new) = (&self.old.set.config, &self.new.set.config);
+        let patterns = |config: &Config, name: &str| config.zones.get(name).map(|(patterns, _)| patterns.clone());
+        let names: BTreeSet<&str> = old.zones.names().chain(new.zones.names()).collect();
+        if names.iter().all(|name| patterns(old, name) == patterns(new, name)) {
+            return Ok(());
+        }
+        let texts = |config: &Config| -> String {
+            let all = names.iter().filter_map(|name| patterns(config, name)).flatten();
+            all.map(|pattern| pattern.to_string()).collect()
+        };
+        let alphabet = texts(old) + &texts(new);
+        let first = names.iter().find(|name| patterns(old, name) != patterns(new, name)).copied().unwrap_or("");
+        let place = |config: &Config, name: &str| config.zones.get(name).map(|(_, span)| span);
+        let start = Span::new(new.file, 0, 0);
+        let here = |name: &str| place(new, name).unwrap_or(start);
+        let Some(transitions) = self.zones.0.transitions(self.zones.1, &alphabet) else {
+            self.out.push(
+                Finding::new(Code::INCONCLUSIVE, here(first), "the zones changed in more ways than can be compared")
+                    .help("change them in smaller steps, or use simpler patterns"),
+            );
+            return Ok(());
+        };
+        let watched = |g: &&crate::compile::Guardrail| ["names", "writes"].iter().any(|fact| g.text.contains(fact));
+        if let Some(guardrail) = self.old.guardrails.iter().find(watched).filter(|_| !transitions.is_empty()) {
+            self.out.push(
+                Finding::new(
+                    Code::INCONCLUSIVE,
+                    here(first),
+                    format!("the zones changed, and the guardrail `{}` looks at them", guardrail.id),
+                )
+                .related(guardrail.span, "this guardrail")
+                .help("the exact engine does not search inside guardrails; change zones and guardrails in steps that one can judge"),
+            );
+        }
+        let (before, after) = (here, |name: &str| place(old, name));
+        let mut told: BTreeMap<(String, bool), (Option<&'static str>, Transition)> = BTreeMap::new();
+        for transition in transitions {
+            let reason = lets_through(self.old, &transition);
+            let gained = transition.after.difference(&transition.before).map(|zone| (zone.clone(), true));
+            let lost = transition.before.difference(&transition.after).map(|zone| (zone.clone(), false));
+            for key in gained.chain(lost).collect::<Vec<_>>() {
+                let known = told.get(&key);
+                if known.is_none() || reason.is_some() && known.is_some_and(|(known, _)| known.is_none()) {
+                    told.insert(key, (reason, transition.clone()));
                 }
-                self.push(difference, &alterations)?;
             }
+        }
+        let pending: Vec<_> =
+            told.into_iter().map(|((name, gains), told)| (before(&name), after(&name), name, gains, told)).collect();
+        for (here, before, name, gains, (reason, transition)) in pending {
+            let path = &transition.path;
+            let verb = if gains { "gains" } else { "loses" };
+            let message = match reason {
+                Some(reason) => format!("zone `{name}` {verb} `{path}`: {reason}"),
+                None => format!("zone `{name}` {verb} `{path}`"),
+            };
+            let difference = Difference { widens: reason.is_some(), here, before, message, fallback: path };
+            let mut alterations = [Alteration::Redirect(path.clone()), Alteration::Argument(path.clone())];
+            if Zones::GUARDED.contains(&name.as_str()) {
+                alterations.reverse();
+            }
+            self.push(difference, &alterations)?;
         }
         Ok(())
     }
@@ -287,33 +321,53 @@ fn evidence(witness: &str) -> Evidence {
     }
 }
 
-/// In which direction a zone's growth and shrinking let more through.
-struct Polarity {
-    growth: Option<&'static str>,
-    shrinking: Option<&'static str>,
-}
-
-fn polarity(name: &str, sides: [&Compiled; 2]) -> Polarity {
-    let mut polarity = Polarity { growth: None, shrinking: None };
-    if Zones::WRITABLE.contains(&name) {
-        polarity.growth = Some("tiers 0 and 1 may write there");
-    }
-    if Zones::GUARDED.contains(&name) {
-        polarity.shrinking = Some("arguments of tiers 0 and 1 may name it");
-    }
-    for rule in sides.iter().flat_map(|side| &side.set.rules) {
-        for term in [&rule.when.writes, &rule.when.names] {
-            if matches!(term, Some(SetTerm::In(zones)) if zones.contains(name)) {
-                // A permit adds nothing where what no rule matches may run anyway.
-                let unmatched = |side: &&Compiled| side.set.surfaces.get(&rule.surface).map(|info| info.unmatched);
-                if sides.iter().filter_map(unmatched).any(|unmatched| rule.tier < unmatched) {
-                    polarity.growth.get_or_insert("a rule permits requests about this zone");
-                }
-                if rule.tier.number() > 0 {
-                    polarity.shrinking.get_or_insert("a rule restricts requests about this zone");
-                }
+/// Why a path's change of zones lets something through that the rules did not let through
+/// before; `None` when it does not.
+fn lets_through(compiled: &Compiled, transition: &Transition) -> Option<&'static str> {
+    let elsewhere = || BTreeSet::from([Zones::ELSEWHERE.to_owned()]);
+    let or_elsewhere = |zones: &BTreeSet<String>, always: bool| {
+        if zones.is_empty() && (always || transition.absolute) { elsewhere() } else { zones.clone() }
+    };
+    let named = (or_elsewhere(&transition.before, false), or_elsewhere(&transition.after, false));
+    let written = (or_elsewhere(&transition.before, true), or_elsewhere(&transition.after, true));
+    let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<String>>();
+    for rule in compiled.set.rules.iter().filter(|r| r.surface != Surface::Egress) {
+        let unmatched = compiled.set.surfaces.get(&rule.surface).map(|info| info.unmatched);
+        // A permit adds nothing where what no rule matches may run anyway.
+        if unmatched.is_some_and(|unmatched| rule.tier < unmatched) {
+            let newly =
+                |holds: &dyn Fn(&BTreeSet<String>) -> bool, (before, after): &(_, _)| holds(after) && !holds(before);
+            let guarded = rule.tier < Tier::UNMATCHED;
+            let names = match &rule.when.names {
+                Some(SetTerm::In(zones)) => newly(&|set| set.is_subset(zones), &named),
+                Some(SetTerm::Empty) => newly(&|set| set.is_empty(), &named),
+                None if guarded => newly(&|set| set.is_disjoint(&list(&Zones::GUARDED)), &named),
+                Some(SetTerm::Any) | None => false,
+            };
+            if names {
+                return Some("a rule permits arguments that name it now");
+            }
+            let writes = match &rule.when.writes {
+                Some(SetTerm::In(zones)) => newly(&|set| set.is_subset(zones), &written),
+                None if guarded => newly(&|set| set.is_subset(&list(&Zones::WRITABLE)), &written),
+                // A redirect into any path writes something.
+                Some(SetTerm::Empty | SetTerm::Any) | None => false,
+            };
+            if writes {
+                return Some("a rule permits redirects into it now");
+            }
+        }
+        if rule.tier.number() > 0 {
+            let no_longer = |term: &Option<SetTerm>, (before, after): &(BTreeSet<String>, BTreeSet<String>)| match term
+            {
+                Some(SetTerm::In(zones)) => !before.is_disjoint(zones) && after.is_disjoint(zones),
+                Some(SetTerm::Empty) => before.is_empty() && !after.is_empty(),
+                Some(SetTerm::Any) | None => false,
+            };
+            if no_longer(&rule.when.names, &named) || no_longer(&rule.when.writes, &written) {
+                return Some("a rule that stops requests about it no longer does");
             }
         }
     }
-    polarity
+    None
 }

@@ -60,7 +60,23 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         .collect();
     let (old_side, new_side) = (Side::new(old), Side::new(new));
     let (mut old_decider, mut new_decider) = (Decider::new(old, map), Decider::new(new, map));
-    let wider = newly_allowed(&spaces, &old_side, &new_side, (&mut old_decider, &mut new_decider), Bound::USUAL)?;
+    let mut wider = newly_allowed(&spaces, &old_side, &new_side, (&mut old_decider, &mut new_decider), Bound::USUAL)?;
+    // The old version's own zones have the last word on what it allowed.
+    let mut kept = Vec::new();
+    for change in std::mem::take(&mut wider.found) {
+        let facts = change.witness.facts(&old_zones);
+        let mut allowed = false;
+        for rung in &change.rungs {
+            allowed |= old_decider.allows(change.surface, &facts, *rung)?;
+        }
+        if allowed {
+            let reason = "zones and rules changed together, and the witness depends on both; change them in two steps";
+            wider.open.push(Open { policy: change.permit, in_to: true, reason });
+        } else {
+            kept.push(change);
+        }
+    }
+    wider.found = kept;
     let narrower = newly_allowed(&spaces, &new_side, &old_side, (&mut new_decider, &mut old_decider), Bound::USUAL)?;
     let explainer = explain::Explainer::new(old, new);
     for change in &wider.found {

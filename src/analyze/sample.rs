@@ -6,6 +6,11 @@ use crate::model::{CommandRequest, EgressRequest, Glob, HostPattern, Item, Match
 
 /// A request that plainly matches a rule, without a search: most rules have one.
 pub(super) fn sample(rule: &Rule) -> Option<Request> {
+    (rule.when == When::default()).then(|| words(rule)).flatten()
+}
+
+/// A request with the words of a rule, whatever its `when` says of the facts.
+pub(super) fn words(rule: &Rule) -> Option<Request> {
     let fill = |glob: &Glob| -> String {
         glob.pieces()
             .iter()
@@ -15,9 +20,6 @@ pub(super) fn sample(rule: &Rule) -> Option<Request> {
             })
             .collect()
     };
-    if rule.when != When::default() {
-        return None;
-    }
     match &rule.matcher {
         Matcher::Command { pattern, with, run_as, .. } => {
             let mut words: Vec<Word> = pattern

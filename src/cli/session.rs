@@ -65,24 +65,34 @@ pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<d
         });
     }
     let path = Path::new(text);
-    if path.join(CONFIG_NAME).is_file() {
-        return Ok(Box::new(DirTree::new(path, origin.map(str::to_owned))));
-    }
-    if path.is_dir() {
-        return Err(Failure::Usage {
+    // Only a path that cannot be a revision is taken for a directory at once: a change could
+    // bring a directory that is named like the branch that it is compared with.
+    let surely_path = text.starts_with(['.', '/', '~']) || text.ends_with('/');
+    let revision = if surely_path { None } else { Some(GitTree::open(dir, text)) };
+    match (revision, path.join(CONFIG_NAME).is_file()) {
+        (Some(Ok(_)), true) => Err(Failure::Usage {
+            message: format!("`{text}` is a git revision and also a directory"),
+            help: format!(
+                "write `./{text}` for the directory, or the revision in another way (`refs/…`, or the commit's id)"
+            ),
+        }),
+        (Some(Err(SourceError::Ambiguous { revision, help })), _) => {
+            Err(SourceError::Ambiguous { revision, help }.into())
+        }
+        (_, true) => Ok(Box::new(DirTree::new(path, origin.map(str::to_owned)))),
+        (Some(Ok(tree)), false) => Ok(Box::new(tree)),
+        (_, false) if path.is_dir() => Err(Failure::Usage {
             message: format!("the directory `{text}` holds no `{CONFIG_NAME}`"),
             help: "give the directory that holds the configuration".into(),
-        });
-    }
-    if text.contains('/') && (text.starts_with(['.', '/']) || text.ends_with('/')) {
-        return Err(Failure::Usage {
+        }),
+        (Some(Err(error)), false) => Err(error.into()),
+        (None, false) => Err(Failure::Usage {
             message: format!("there is no directory `{text}`"),
             help: format!(
                 "give a directory that holds a `{CONFIG_NAME}`, or a git revision such as `HEAD~1` or `origin/main`"
             ),
-        });
+        }),
     }
-    Ok(Box::new(GitTree::open(dir, text)?))
 }
 
 /// The policy directory under review.

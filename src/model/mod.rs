@@ -26,7 +26,7 @@ pub use request::{
 };
 pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
 pub use tier::{RUNGS, Surface, Tier};
-pub use zones::{PathPattern, ZoneMatcher, Zones};
+pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 
 pub(crate) use path_nfa::{Elsewhere, PathNfa, States};
 pub(crate) use programs::{programs_with_globals, single_dash_programs};

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fmt;
 
-use super::path_nfa::{Elsewhere, Head, PathNfa};
+use super::path_nfa::{Elsewhere, Head, PathNfa, States};
 use super::{Glob, Piece};
 use crate::source::Span;
 
@@ -215,6 +215,19 @@ impl Zones {
     }
 }
 
+/// A path whose zones differ between two configurations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The path.
+    pub path: String,
+    /// Its zones in the first configuration.
+    pub before: BTreeSet<String>,
+    /// Its zones in the second.
+    pub after: BTreeSet<String>,
+    /// Whether it is absolute or in a home, so that in no zone means `elsewhere`.
+    pub absolute: bool,
+}
+
 /// One zone's automata.
 #[derive(Clone, Debug)]
 struct Zone {
@@ -260,32 +273,50 @@ impl ZoneMatcher {
         self.zones.iter().find(|z| z.name == zone).map(|z| &z.word)
     }
 
-    /// A path in `zone` here that is not in `zone` of `other`, if there is one: one of the
-    /// shortest. Sound and complete, since both are automata over the path's text.
-    pub fn path_beyond(&self, zone: &str, other: &ZoneMatcher, alphabet: &str) -> Option<String> {
-        let of = |matcher: &ZoneMatcher| matcher.zones.iter().find(|z| z.name == zone).map(|z| z.path.clone());
-        let own = of(self)?;
-        let theirs = of(other).unwrap_or_else(|| PathNfa::paths(std::iter::empty()));
-        let mut chars: Vec<char> = alphabet.chars().chain("/.~".chars()).collect();
+    /// How the zones of a path differ between two configurations: one of the shortest paths for
+    /// each way in which they do. Complete over the path's text; `None` past a bound.
+    ///
+    /// `alphabet` holds the characters of all patterns.
+    pub fn transitions(&self, other: &ZoneMatcher, alphabet: &str) -> Option<Vec<Transition>> {
+        const MOST: usize = 40_000;
+        let mut chars: Vec<char> = alphabet.chars().chain("/.~roothomeUsers".chars()).collect();
         // One character that no pattern mentions stands for all such.
-        chars.extend("xyzabcdefghijklmnopqrstuvw0123456789éèêëàâäöüß".chars().find(|c| !alphabet.contains(*c)));
+        let usual = "xyzabcdefghijklmnopqrstuvw0123456789éèêëàâäöüß";
+        chars.extend(usual.chars().find(|c| !chars.contains(c)));
         chars.sort_unstable();
         chars.dedup();
-        let begin = (own.start(), theirs.start());
-        let mut seen = HashSet::from([begin.clone()]);
+        let automata: Vec<&PathNfa> = self.zones.iter().chain(&other.zones).map(|z| &z.path).collect();
+        let begin: Vec<States> = automata.iter().map(|nfa| nfa.start()).collect();
+        let mut seen = HashSet::from([(begin.clone(), false)]);
+        let mut told = HashSet::new();
         let mut queue = VecDeque::from([(begin, String::new())]);
-        while let Some(((a, b), path)) = queue.pop_front() {
-            if own.accepts(&a) && !theirs.accepts(&b) {
-                return Some(path);
+        let mut out = Vec::new();
+        while let Some((states, path)) = queue.pop_front() {
+            let inside = |zones: &[Zone], states: &[States]| -> BTreeSet<String> {
+                let pairs = zones.iter().zip(states);
+                pairs.filter(|(zone, states)| zone.path.accepts(states)).map(|(zone, _)| zone.name.clone()).collect()
+            };
+            let (own, theirs) = states.split_at(self.zones.len().min(states.len()));
+            let (before, after) = (inside(&self.zones, own), inside(&other.zones, theirs));
+            let absolute = path.starts_with(['/', '~']);
+            if before != after
+                && !self.climbing.matches(&path)
+                && told.insert((before.clone(), after.clone(), absolute))
+            {
+                out.push(Transition { path: path.clone(), before, after, absolute });
             }
             for c in &chars {
-                let next = (own.step(&a, *c), theirs.step(&b, *c));
-                if !next.0.is_empty() && seen.insert(next.clone()) {
-                    queue.push_back((next, format!("{path}{c}")));
+                let next: Vec<States> = automata.iter().zip(&states).map(|(nfa, s)| nfa.step(s, *c)).collect();
+                let longer = format!("{path}{c}");
+                if seen.insert((next.clone(), longer.starts_with(['/', '~']))) {
+                    queue.push_back((next, longer));
                 }
             }
+            if seen.len() > MOST {
+                return None;
+            }
         }
-        None
+        Some(out)
     }
 
     /// The automaton of all zones together, from which [`Zones::ELSEWHERE`] follows.

@@ -36,23 +36,29 @@ impl GitTree {
                 help: "give a branch, tag, commit or an expression like `HEAD~1`".into(),
             });
         }
-        let prefix = git(dir, &["rev-parse", "--show-prefix"]).map_err(|e| match e {
-            SourceError::Git { message, help } if message.contains("not a git repository") => {
-                SourceError::Git {
-                    message,
-                    help: format!(
-                        "`--base {revision}` is a git revision, so the policy directory must be in a git checkout; to compare with a directory, give its path ({help})"
-                    ),
-                }
-            }
+        let in_repository = git(dir, &["rev-parse", "--show-prefix"]);
+        let prefix = in_repository.map_err(|e| match e {
+            SourceError::Git { message, help } if message.contains("not a git repository") => SourceError::Git {
+                message,
+                help: format!(
+                    "`{revision}` is read as a git revision, so the policy directory must be in a git checkout; to compare with a directory, give its path ({help})"
+                ),
+            },
             other => other,
         })?;
         let prefix = String::from_utf8_lossy(&prefix).trim_end_matches('\n').to_owned();
+        refuse_displaced(dir)?;
         let spec = format!("{revision}^{{commit}}");
-        let commit = match git(dir, &["rev-parse", "--verify", "--quiet", "--end-of-options", &spec]) {
-            Ok(out) => String::from_utf8_lossy(&out).trim().to_owned(),
-            Err(_) => return Err(no_revision(dir, revision)),
-        };
+        let (commit, warnings) = git_with_warnings(dir, &["rev-parse", "--verify", "--end-of-options", &spec])
+            .map_err(|_| no_revision(dir, revision))?;
+        if warnings.contains("ambiguous") {
+            // git takes the tag before the branch; whoever can push a tag would choose the base.
+            return Err(SourceError::Ambiguous {
+                revision: revision.into(),
+                help: "write the full name, `refs/remotes/origin/main` or `refs/heads/main`, or the commit's id".into(),
+            });
+        }
+        let commit = String::from_utf8_lossy(&commit).trim().to_owned();
         // The commit may be known by name while its tree is not here (shallow or partial clone).
         if git(dir, &["cat-file", "-e", &format!("{commit}^{{tree}}")]).is_err() {
             return Err(no_revision(dir, revision));
@@ -144,12 +150,47 @@ fn no_revision(dir: &Path, revision: &str) -> SourceError {
     SourceError::NoRevision { revision: revision.into(), help: help.into() }
 }
 
+/// A change could move the policy directory to where its past is another one: by a link to
+/// another directory, or by a repository inside the repository.
+fn refuse_displaced(dir: &Path) -> Result<(), SourceError> {
+    let superproject = git(dir, &["rev-parse", "--show-superproject-working-tree"])?;
+    if !superproject.trim_ascii().is_empty() {
+        return Err(SourceError::Displaced {
+            message: "the policy directory is a submodule, so its revisions are not those of the repository around it"
+                .into(),
+            help: "keep policy in the repository itself, or compare with a directory that holds the old version".into(),
+        });
+    }
+    let full = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    for path in full.ancestors() {
+        let link = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink());
+        let Some(parent) = path.parent().filter(|_| link) else { continue };
+        if git(parent, &["rev-parse", "--show-toplevel"]).is_ok() {
+            return Err(SourceError::Displaced {
+                message: format!(
+                    "`{}` is a link inside the repository, so its past is that of another directory",
+                    path.display()
+                ),
+                help: "replace the link by the directory itself".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Runs one read-only plumbing command and returns its standard output.
 fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
+    git_with_warnings(dir, args).map(|(stdout, _)| stdout)
+}
+
+/// The same, with what it said on standard error.
+fn git_with_warnings(dir: &Path, args: &[&str]) -> Result<(Vec<u8>, String), SourceError> {
     let output = Command::new("git")
         // Ownership matters to git because of what a repository's configuration can start;
         // these commands start nothing. Wildcards are honoured only from the command line.
-        .args(["-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C"])
+        // A bare repository among the policy files is not the repository that they are in.
+        .args(["-c", "safe.directory=*", "-c", "safe.bareRepository=explicit"])
+        .args(["-c", "core.fsmonitor=false", "-c", "core.warnAmbiguousRefs=true", "-C"])
         .arg(dir)
         .args(args)
         .env_remove("GIT_DIR")
@@ -167,7 +208,7 @@ fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
             help: "install git, or compare directories instead of revisions".into(),
         })?;
     if output.status.success() {
-        return Ok(output.stdout);
+        return Ok((output.stdout, String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(SourceError::Git {

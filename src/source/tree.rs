@@ -68,6 +68,24 @@ pub enum SourceError {
         /// What to do about it: it differs for shallow clones.
         help: String,
     },
+    /// The name stands for several revisions.
+    #[error("`{revision}` is the name of several branches or tags")]
+    #[diagnostic(help("{help}"))]
+    Ambiguous {
+        /// As written.
+        revision: String,
+        /// What to write instead.
+        help: String,
+    },
+    /// The policy directory cannot be compared with its own past.
+    #[error("{message}")]
+    #[diagnostic(help("{help}"))]
+    Displaced {
+        /// What stands in the way.
+        message: String,
+        /// What to do.
+        help: String,
+    },
     /// git failed for another reason.
     #[error("git failed: {message}")]
     #[diagnostic(help("{help}"))]

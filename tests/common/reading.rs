@@ -65,13 +65,11 @@ pub fn narrow(rule: &Rule, config: &Config, request: &Request, rung: u8) -> bool
                 && user
                 && program(pattern, request)
                 && surely_fits(&pattern.words, pattern.rest, &request.words)
-                && seen.spellings(pattern).into_iter().all(|dashed| {
-                    with.iter().all(|items| items.iter().any(|item| seen.certain(item, &request.words, dashed)))
-                        && only.as_ref().is_none_or(|items| {
-                            seen.possible.iter().all(|option| Options::listed(option, items, dashed))
-                        })
-                        && !unless.iter().any(|item| seen.may_be(item, &request.words, dashed))
-                })
+                && with.iter().all(|items| items.iter().any(|item| seen.certain(item, &request.words, seen.dashed)))
+                && only
+                    .as_ref()
+                    .is_none_or(|items| seen.possible.iter().all(|option| Options::listed(option, items, seen.dashed)))
+                && !unless.iter().any(|item| seen.may_be(item, &request.words, seen.dashed))
                 && facts_narrow(rule, config, request, rung)
         }
         (Matcher::Egress { pattern, secrets }, Request::Egress(request)) => {
