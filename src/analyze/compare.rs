@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::exact::{Bound, Outcome, Space};
+use super::sample::words;
 use crate::compile::{CompileError, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
 use crate::decide::Decider;
 use crate::model::{Item, Matcher, RUNGS, Request, Surface, Word};
@@ -149,13 +150,25 @@ impl<'a> Question<'a, '_> {
         let mut exclude: Vec<&[Expr]> = Vec::new();
         let mut excluded: HashSet<&[Expr]> = HashSet::new();
         let mut involved = self.require.clone();
+        if Policy::contradict(&self.require) || self.covered() {
+            return Answer::None;
+        }
         for _ in 0..MAX_ROUNDS {
             let witness = match self.space.find(&conditions, &exclude, bound) {
                 Outcome::Found(witness) => *witness,
                 Outcome::Empty => return Answer::None,
-                Outcome::Bound => return Answer::Open("the search reached its bound"),
+                Outcome::Bound => {
+                    return match self.plain().into_iter().find(|plain| self.answers(plain)) {
+                        // Not the shortest answer, and an answer all the same.
+                        Some(plain) => Answer::Witness(Box::new(plain)),
+                        None => Answer::Open("the search reached its bound"),
+                    };
+                }
             };
             let against = self.against(&witness);
+            if against.iter().any(|p| p.follows_from(&self.require)) {
+                return Answer::None;
+            }
             if against.is_empty() {
                 let witness = self.with_paths(self.spelled_out(witness, &involved));
                 return Answer::Witness(Box::new(witness));
@@ -173,6 +186,28 @@ impl<'a> Question<'a, '_> {
             }
         }
         Answer::Open("the question grew beyond its bound")
+    }
+
+    /// Whether one policy that decides against every answer follows by its shape alone.
+    fn covered(&self) -> bool {
+        let Some(first) = self.require.first() else { return false };
+        let decides = |side: &Side<'a>, effect| {
+            let related = side.index.related(first).into_iter().filter_map(|at| side.compiled.policies.get(at));
+            related
+                .filter(|p| p.effect == effect && p.rungs.contains(&self.rung))
+                .any(|p| p.follows_from(&self.require))
+        };
+        decides(self.to, Effect::Forbid) || self.from_permits && decides(self.from, Effect::Permit)
+    }
+
+    /// Requests made from the words of the first required policy's rule.
+    fn plain(&self) -> Vec<Request> {
+        let Some(policy) = self.require.first() else { return Vec::new() };
+        let rule = [self.to, self.from].into_iter().find_map(|side| {
+            let own = side.compiled.policies.iter().any(|p| std::ptr::eq(p, *policy));
+            side.compiled.rule_of(policy).filter(|_| own)
+        });
+        rule.into_iter().flat_map(|rule| [words(rule, false), words(rule, true)]).flatten().collect()
     }
 
     /// The witness with abbreviated long options in full, where it still is one: `--o` answers

@@ -91,7 +91,7 @@ impl Compare<'_> {
         let rules = self.new.set.rules.iter().chain(&self.old.set.rules);
         let rules = rules.filter(|r| r.surface != Surface::Egress && r.tier < Tier::UNMATCHED).take(MAX_TRIES);
         for rule in rules {
-            let Some(Request::Command(mut request)) = words(rule) else { continue };
+            let Some(Request::Command(mut request)) = words(rule, false) else { continue };
             rule.agents.first().into_iter().for_each(|agent| request.agent.clone_from(agent));
             rule.hosts.first().into_iter().for_each(|host| request.host.clone_from(host));
             let (before, after, line) = self.alter(alteration, request);

@@ -6,11 +6,12 @@ use crate::model::{CommandRequest, EgressRequest, Glob, HostPattern, Item, Match
 
 /// A request that plainly matches a rule, without a search: most rules have one.
 pub(super) fn sample(rule: &Rule) -> Option<Request> {
-    (rule.when == When::default()).then(|| words(rule)).flatten()
+    (rule.when == When::default()).then(|| words(rule, false)).flatten()
 }
 
-/// A request with the words of a rule, whatever its `when` says of the facts.
-pub(super) fn words(rule: &Rule) -> Option<Request> {
+/// A request with the words of a rule, whatever its `when` says of the facts. `last`: of each
+/// `with` the last item instead of the first.
+pub(super) fn words(rule: &Rule, last: bool) -> Option<Request> {
     let fill = |glob: &Glob| -> String {
         glob.pieces()
             .iter()
@@ -31,7 +32,8 @@ pub(super) fn words(rule: &Rule) -> Option<Request> {
                 .map(Word::Known)
                 .collect();
             for items in with {
-                words.push(Word::Known(match items.first()? {
+                let item = if last { items.last() } else { items.first() };
+                words.push(Word::Known(match item? {
                     Item::Argument(glob) => fill(glob),
                     option => option.to_string(),
                 }));

@@ -9,6 +9,7 @@ mod commands;
 mod egress;
 mod expr;
 mod guardrails;
+mod implies;
 mod index;
 mod schema;
 
@@ -69,6 +70,32 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether two conditions of these policies exclude each other by their shape alone.
+    pub fn contradict(these: &[&Policy]) -> bool {
+        let parts: Vec<&Expr> = these
+            .iter()
+            .flat_map(|policy| &policy.clauses)
+            .flat_map(|clause| match clause {
+                Expr::All(parts) => parts.iter().collect(),
+                other => vec![other],
+            })
+            .collect();
+        parts.iter().any(|part| match part {
+            Expr::Not(inner) => parts.iter().any(|other| other.implies(inner)),
+            _ => false,
+        })
+    }
+
+    /// Whether it surely holds wherever all of `these` do, by their shape alone.
+    pub fn follows_from(&self, these: &[&Policy]) -> bool {
+        self.clauses.iter().all(|clause| match clause {
+            Expr::All(parts) => parts
+                .iter()
+                .all(|part| these.iter().any(|policy| policy.clauses.iter().any(|condition| condition.implies(part)))),
+            other => these.iter().any(|policy| policy.clauses.iter().any(|condition| condition.implies(other))),
+        })
+    }
+
     /// Whether the policy holds for these facts.
     pub fn holds(&self, facts: &crate::model::Facts) -> bool {
         self.clauses.iter().all(|clause| clause.holds(facts))

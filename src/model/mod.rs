@@ -29,7 +29,7 @@ pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 
 pub(crate) use path_nfa::{Elsewhere, PathNfa, States};
-pub(crate) use programs::{programs_with_globals, single_dash_programs};
+pub(crate) use programs::{globals_of_programs, single_dash_programs};
 
 /// Version of the facts that a request is described by: the built-in program table, the
 /// classification of paths and the reading of options. Part of `policy_id`.

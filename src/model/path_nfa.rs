@@ -268,6 +268,18 @@ impl PathNfa {
         self.close(next)
     }
 
+    /// The characters that lead elsewhere than one which no pattern mentions.
+    pub(crate) fn interesting(&self, states: &States, out: &mut Vec<char>) {
+        for (class, _) in states.iter().filter_map(|s| self.nodes.get(*s as usize)).flat_map(|n| &n.reads) {
+            match class {
+                Class::Char(c) => out.push(*c),
+                Class::NotSlash => out.push('/'),
+                Class::NoneOf(list) | Class::OneOf(list) => out.extend(list.chars()),
+                Class::Any => {}
+            }
+        }
+    }
+
     /// Whether the text that led to these states is accepted.
     pub(crate) fn accepts(&self, states: &States) -> bool {
         states.iter().any(|s| *s == ABSORBED || self.nodes.get(*s as usize).is_some_and(|n| n.accepts))
@@ -346,6 +358,15 @@ impl Elsewhere {
     /// Whether nothing was read yet.
     fn untouched(&self) -> bool {
         *self == Elsewhere::start()
+    }
+
+    /// The characters that lead elsewhere than one which no pattern mentions.
+    pub(crate) fn interesting(&self, zones: &PathNfa, out: &mut Vec<char>) {
+        if self.lost {
+            return;
+        }
+        out.extend("/~=:@,-".chars());
+        self.runs.iter().for_each(|states| zones.interesting(states, out));
     }
 
     /// Whether such a path is there if the argument ends here.

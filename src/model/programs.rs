@@ -403,9 +403,10 @@ pub fn escapes(program: &str) -> impl Iterator<Item = &'static Escape> {
     ESCAPES.iter().filter(move |e| e.program == program)
 }
 
-/// The programs of which polctl knows options before the sub-command.
-pub(crate) fn programs_with_globals() -> impl Iterator<Item = &'static str> {
-    GLOBALS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
+/// The programs of which polctl knows options before the sub-command, and those options; an
+/// option of `docker compose` is one of `docker`.
+pub(crate) fn globals_of_programs() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
+    GLOBALS.iter().map(|(name, options)| (name.split(' ').next().unwrap_or(name), options.iter().map(|o| o.option)))
 }
 
 /// The single-dash programs, for the analysis.

@@ -32,6 +32,8 @@ pub(super) trait Machine {
     fn decided(&self, state: &Self::State) -> Option<bool>;
     /// The atom's truth if nothing follows.
     fn finish(&self, state: &Self::State) -> bool;
+    /// The characters that lead elsewhere than a character which no atom mentions.
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>);
 }
 
 /// An automaton whose states are numbers.
@@ -40,6 +42,7 @@ pub(super) trait Numbered {
     fn step(&mut self, state: u32, symbol: Symbol) -> u32;
     fn decided(&self, state: u32) -> Option<bool>;
     fn finish(&self, state: u32) -> bool;
+    fn interesting(&mut self, state: u32) -> &[char];
 }
 
 /// Interns the states of a machine and remembers its steps.
@@ -49,11 +52,19 @@ pub(super) struct Interned<M: Machine> {
     states: Vec<M::State>,
     decided: Vec<Option<bool>>,
     steps: HashMap<(u32, Symbol), u32>,
+    interesting: HashMap<u32, Vec<char>>,
 }
 
 impl<M: Machine> Interned<M> {
     pub(super) fn new(machine: M) -> Self {
-        Interned { machine, numbers: HashMap::new(), states: Vec::new(), decided: Vec::new(), steps: HashMap::new() }
+        Interned {
+            machine,
+            numbers: HashMap::new(),
+            states: Vec::new(),
+            decided: Vec::new(),
+            steps: HashMap::new(),
+            interesting: HashMap::new(),
+        }
     }
 
     fn number(&mut self, state: M::State) -> u32 {
@@ -91,6 +102,18 @@ impl<M: Machine> Numbered for Interned<M> {
 
     fn finish(&self, state: u32) -> bool {
         self.states.get(state as usize).is_some_and(|s| self.machine.finish(s))
+    }
+
+    fn interesting(&mut self, state: u32) -> &[char] {
+        self.interesting.entry(state).or_insert_with(|| {
+            let mut out = Vec::new();
+            if let Some(state) = self.states.get(state as usize) {
+                self.machine.interesting(state, &mut out);
+            }
+            out.sort_unstable();
+            out.dedup();
+            out
+        })
     }
 }
 
@@ -164,6 +187,12 @@ impl Globs {
             .collect()
     }
 
+    fn interesting(&self, state: &Positions, out: &mut Vec<char>) {
+        for (pattern, positions) in self.0.iter().zip(state) {
+            out.extend(positions.iter().filter_map(|p| pattern.get(*p as usize).copied().flatten()));
+        }
+    }
+
     fn dead(state: &Positions) -> bool {
         state.iter().all(Vec::is_empty)
     }
@@ -216,6 +245,11 @@ impl Machine for Text {
     fn finish(&self, state: &Self::State) -> bool {
         state.decided() == Some(true)
     }
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>) {
+        if let Progress::Going(positions) = state {
+            self.0.interesting(positions, out);
+        }
+    }
 }
 
 /// The word at a position is certain and matches one of the globs.
@@ -252,6 +286,11 @@ impl Machine for WordAt {
     fn finish(&self, state: &Self::State) -> bool {
         state.decided() == Some(true)
     }
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>) {
+        if let Progress::Going((_, Some(positions))) = state {
+            self.globs.interesting(positions, out);
+        }
+    }
 }
 
 /// The word at a position is not certain.
@@ -278,6 +317,7 @@ impl Machine for UnknownAt {
     fn finish(&self, state: &Self::State) -> bool {
         state.decided() == Some(true)
     }
+    fn interesting(&self, _: &Self::State, _: &mut Vec<char>) {}
 }
 
 /// Some word is `Open`, or (`value`) `Value`.
@@ -299,6 +339,7 @@ impl Machine for AnyUnknown {
     fn finish(&self, state: &bool) -> bool {
         *state
     }
+    fn interesting(&self, _: &bool, _: &mut Vec<char>) {}
 }
 
 /// Exactly or at least so many words.
@@ -324,6 +365,7 @@ impl Machine for Count {
     fn finish(&self, state: &usize) -> bool {
         if self.exact { *state == self.words } else { *state >= self.words }
     }
+    fn interesting(&self, _: &usize, _: &mut Vec<char>) {}
 }
 
 /// Some certain word matches one of the globs.
@@ -347,6 +389,11 @@ impl Machine for Anywhere {
     }
     fn finish(&self, state: &Self::State) -> bool {
         state.decided() == Some(true)
+    }
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>) {
+        if let Progress::Going(positions) = state {
+            self.0.interesting(positions, out);
+        }
     }
 }
 
@@ -388,6 +435,16 @@ impl Machine for NamesZone<'_> {
     }
     fn finish(&self, state: &Self::State) -> bool {
         state.decided() == Some(true)
+    }
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>) {
+        if let Progress::Going((states, scan)) = state {
+            for (nfa, states) in self.zones.iter().zip(states) {
+                nfa.interesting(states, out);
+            }
+            if let Some((scan, all)) = scan.as_ref().zip(self.elsewhere) {
+                scan.interesting(all, out);
+            }
+        }
     }
 }
 
@@ -525,5 +582,33 @@ impl Machine for Options {
     }
     fn finish(&self, state: &Self::State) -> bool {
         state.decided().unwrap_or(self.within)
+    }
+    fn interesting(&self, state: &Self::State, out: &mut Vec<char>) {
+        let Progress::Going(scan) = state else { return };
+        let next = |prefix: &str, out: &mut Vec<char>| {
+            out.extend(self.names.iter().filter_map(|n| n.strip_prefix(prefix)?.chars().next()));
+        };
+        match &scan.word {
+            OptionWord::Plain | OptionWord::Cluster { value: true, .. } | OptionWord::Name { value: true, .. } => {}
+            OptionWord::Empty => out.push('-'),
+            OptionWord::Dash => {
+                out.extend(['-', '=']);
+                next("-", out);
+            }
+            OptionWord::DoubleDash => {
+                out.extend(['-', '=']);
+                next(if scan.dashed { "-" } else { "--" }, out);
+            }
+            OptionWord::Cluster { .. } => {
+                out.push('=');
+                next("-", out);
+            }
+            OptionWord::Name { prefix, .. } => {
+                out.push('=');
+                if let Some(prefix) = prefix {
+                    next(prefix, out);
+                }
+            }
+        }
     }
 }

@@ -21,8 +21,8 @@ use search::Search;
 pub struct Bound(pub usize);
 
 impl Bound {
-    /// What the commands use: some seconds at the very most.
-    pub const USUAL: Bound = Bound(200_000);
+    /// What the commands use: seconds at the very most.
+    pub const USUAL: Bound = Bound(40_000);
 }
 
 /// The answer to a query.

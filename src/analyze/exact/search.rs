@@ -1,7 +1,7 @@
 //! The search: cheapest first over the product of a query's automata.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::automata::{
     AnyUnknown, Anywhere, Count, Globs, Interned, NamesZone, Numbered, Options, Symbol, Text, UnknownAt, WordAt,
@@ -10,7 +10,8 @@ use super::space::{Choice, Dimension, DimensionValue, LeafKey, apply, values};
 use super::{Bound, Outcome, Space};
 use crate::compile::{Address, Atom, Expr, Flag, SetAttr};
 use crate::model::{
-    CommandRequest, EgressRequest, Glob, Piece, Request, Scheme, Surface, Word, Zones, single_dash_programs,
+    CommandRequest, EgressRequest, Glob, Piece, Request, Scheme, Surface, Word, Zones, globals_of_programs,
+    single_dash_programs,
 };
 
 /// A condition over numbered leaves.
@@ -43,6 +44,9 @@ struct Aux {
     dynamic: bool,
     address: bool,
     dashed: bool,
+    /// Commands: options before the sub-command were chosen, so the program must be one that
+    /// takes all of them there. The number of the choice, from 1.
+    globals: usize,
     in_word: bool,
     /// Commands: unused. Egress: the segment so far is empty, `.`, `..` or other.
     segment: u8,
@@ -76,6 +80,7 @@ enum Step {
     Value(usize),
     TextChar(char),
     TextEnd,
+    Program(&'static str),
     Word(Symbol),
     Stop,
 }
@@ -395,6 +400,9 @@ impl<'a> Search<'a> {
                     }
                     match (dimension, &value.choice) {
                         (Dimension::Flag(Flag::Dynamic), Choice::Truth(truth)) => next.aux.dynamic = *truth,
+                        (Dimension::Set(SetAttr::Globals), Choice::Names(set)) if !set.is_empty() => {
+                            next.aux.globals = index + 1;
+                        }
                         (Dimension::Address(Address::Host), Choice::Address(address)) => {
                             next.aux.address = address.is_some();
                         }
@@ -479,10 +487,62 @@ impl<'a> Search<'a> {
         next
     }
 
+    /// The characters worth trying: those that some open leaf tells from all others, and the
+    /// one that stands for the rest. Every other leads where that one leads.
+    fn characters(&mut self, key: &Key, alphabet: &[char]) -> Vec<char> {
+        let mut wanted: Vec<char> = alphabet.first().copied().into_iter().collect();
+        for (mark, machine) in key.marks.iter().zip(&mut self.machines) {
+            if let Some(machine) = machine
+                && !matches!(*mark, YES | NO | IGNORED | UNSET)
+            {
+                wanted.extend(machine.interesting(*mark));
+            }
+        }
+        alphabet.iter().copied().filter(|c| wanted.contains(c)).collect()
+    }
+
+    /// The programs that take the chosen options before the sub-command, each as one step.
+    fn programs_with_globals(&mut self, key: &Key) -> Vec<(u32, Step, Key)> {
+        let chosen: BTreeSet<String> = self
+            .phases
+            .iter()
+            .find_map(|phase| match phase {
+                Phase::Choose(Dimension::Set(SetAttr::Globals), values) => values.get(key.aux.globals - 1),
+                _ => None,
+            })
+            .and_then(|value| match &value.choice {
+                Choice::Names(names) => Some(names.clone()),
+                _ => None,
+            })
+            .unwrap_or_default();
+        let mut options: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
+        for (program, own) in globals_of_programs() {
+            options.entry(program).or_default().extend(own);
+        }
+        let mut out = Vec::new();
+        for (program, _) in options.iter().filter(|(_, own)| chosen.iter().all(|name| own.contains(name.as_str()))) {
+            let read = program.chars().fold(key.clone(), |at, c| self.moved(&at, Symbol::Char(c)));
+            let mut next = self.moved(&read, Symbol::End);
+            next.phase += 1;
+            next.aux.globals = 0;
+            self.enter(&mut next);
+            let cost = u32::try_from(program.len()).unwrap_or(u32::MAX / 16);
+            out.push((cost, Step::Program(program), next));
+        }
+        out
+    }
+
     fn text_successors(&mut self, key: &Key) -> Vec<(u32, Step, Key)> {
+        if key.aux.globals > 0 {
+            return self.programs_with_globals(key);
+        }
         let egress = self.space.surface == Surface::Egress;
         let mut out = Vec::new();
-        for c in self.text_chars.clone() {
+        let mut chars = self.characters(key, &self.text_chars.clone());
+        if egress && !chars.contains(&'.') {
+            chars.push('.');
+        }
+        for c in chars {
             let Some(host) = next_host(key.aux.host, c, egress) else { continue };
             let mut next = self.moved(key, Symbol::Char(c));
             next.aux.host = host;
@@ -503,7 +563,12 @@ impl<'a> Search<'a> {
     fn word_successors(&mut self, key: &Key) -> Vec<(u32, Step, Key)> {
         let egress = self.space.surface == Surface::Egress;
         let mut out = Vec::new();
-        for c in self.word_chars.clone() {
+        let mut chars = self.characters(key, &self.word_chars.clone());
+        if egress && self.word_chars.contains(&'.') && !chars.contains(&'.') {
+            // Segments `.` and `..` are told apart by the search itself.
+            chars.push('.');
+        }
+        for c in chars {
             let mut next = self.moved(key, Symbol::Char(c));
             next.aux.in_word = true;
             if egress {
@@ -572,6 +637,7 @@ impl<'a> Search<'a> {
                     }
                 }
                 Step::TextChar(c) => text.push(c),
+                Step::Program(program) => text.push_str(program),
                 Step::Word(Symbol::Char(c)) => word.push(c),
                 Step::Word(Symbol::End) => {
                     segments.push(word.clone());
@@ -673,6 +739,9 @@ impl Numbered for NegatedAnyUnknown {
     }
     fn finish(&self, state: u32) -> bool {
         !self.0.finish(state)
+    }
+    fn interesting(&mut self, state: u32) -> &[char] {
+        self.0.interesting(state)
     }
 }
 

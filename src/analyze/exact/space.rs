@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use crate::compile::{Address, Atom, Flag, SetAttr};
-use crate::model::{Request, Scheme, Zones};
+use crate::model::{Request, Scheme, Zones, globals_of_programs};
 
 /// What an atom of a query is about, with `names` taken apart into the part that the words
 /// decide and the part that the working directory adds.
@@ -189,12 +189,15 @@ fn sets(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<DimensionValu
             _ => {}
         }
     }
+    if dimension == Dimension::Set(SetAttr::Globals) {
+        // Only options that some program takes there.
+        elements.retain(|name| globals_of_programs().any(|(_, mut options)| options.any(|o| o == name)));
+    }
     // What no leaf mentions. Zones of a working directory that no leaf mentions change nothing.
     let other = match dimension {
         Dimension::Set(SetAttr::Writes) => Some(Zones::ELSEWHERE),
         Dimension::Set(SetAttr::Env) => Some("OTHER"),
         Dimension::Set(SetAttr::Wrappers) => Some("wrapper"),
-        Dimension::Set(SetAttr::Globals) => Some("--other"),
         Dimension::Set(SetAttr::Secrets) => Some("vault://other/secret#field"),
         Dimension::Place => Some("other"),
         _ => None,
