@@ -10,7 +10,7 @@ use crate::decide::request_from_line;
 use crate::diag::{Code, Finding};
 use crate::model::{
     Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, ZoneMatcher, escapes,
-    is_non_public,
+    is_interactive, is_non_public,
 };
 
 /// Judges one version: examples, rules without effect, and rules that are too broad.
@@ -158,6 +158,17 @@ impl<'a> Lint<'a> {
             )
             .help("name the files, one rule or `{a,b}` for each: a wildcard also matches `..` and follows links");
             self.out.push(finding);
+        }
+        let interactive = pattern.programs.iter().filter_map(Glob::as_literal).find(|p| is_interactive(p));
+        if let Some(program) = interactive {
+            let finding = Finding::new(
+                Code::SUDO_ESCAPE,
+                rule.span,
+                format!("`{program}` gives a shell by itself, and under elevated rights that is root"),
+            )
+            .help("print files with a program that only prints, edit copies, or put the rule at tier 4");
+            self.out.push(finding);
+            return;
         }
         let first_free = words.iter().position(|w| w.iter().any(|g| g.as_literal().is_none()));
         if !rest && first_free.is_none() {
@@ -475,7 +486,9 @@ fn explain(expr: &Expr) -> String {
         (Atom::Within(SetAttr::Env, n), _) => format!("it sets an environment variable outside {}", names(n)),
         (Atom::Flag(Flag::Trusted), false) => "the program's path is not in `trusted_dirs`".into(),
         (Atom::Flag(Flag::Harmless), false) => "an option before the sub-command is not known to be harmless".into(),
-        (Atom::Flag(Flag::Open), true) => "it is not certain where the sub-command stands".into(),
+        (Atom::Flag(Flag::Open), true) => {
+            "it is not certain what words there are (a wildcard that the shell expands, or an unknown option before the sub-command)".into()
+        }
         (Atom::Flag(Flag::Dynamic), true) => "a part of it is only known at run time".into(),
         (Atom::RunAs(n), _) => format!("it does not run as {}", names(n)),
         (Atom::Method(n), _) => format!("the method is not {}", names(n)),

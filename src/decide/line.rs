@@ -47,9 +47,9 @@ pub fn request_from_line(surface: Surface, line: &str, config: &Config) -> Resul
     }
 }
 
-/// Finds the first character that makes a line more than a simple command. Quotes are
-/// tracked as POSIX has them; the splitting itself is the splitter's.
-fn operator(line: &str) -> Option<String> {
+/// Reads a line as POSIX quotes it, for what the splitter does not tell: for each word whether
+/// the shell would expand it to file names. An operator, expansion or brace list is an error.
+fn scan(line: &str) -> Result<Vec<bool>, String> {
     #[derive(PartialEq)]
     enum In {
         Plain,
@@ -57,11 +57,19 @@ fn operator(line: &str) -> Option<String> {
         Double,
     }
     let mut state = In::Plain;
-    let mut word_start = true;
+    let mut words = Vec::new();
+    let mut in_word = false;
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
-        let starts_word = word_start;
-        word_start = state == In::Plain && c.is_whitespace();
+        if state == In::Plain && c.is_whitespace() && !matches!(c, '\n' | '\r') {
+            in_word = false;
+            continue;
+        }
+        let starts_word = !in_word;
+        if starts_word {
+            words.push(false);
+            in_word = true;
+        }
         match (&state, c) {
             (In::Single, '\'') | (In::Double, '"') => state = In::Plain,
             (In::Single, _) => {}
@@ -70,23 +78,31 @@ fn operator(line: &str) -> Option<String> {
             }
             (In::Plain, '\'') => state = In::Single,
             (In::Plain, '"') => state = In::Double,
-            (_, '$' | '`') => return Some(c.to_string()),
-            (In::Plain, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '\n' | '\r') => {
-                return Some(c.escape_default().to_string());
+            (_, '$' | '`') => return Err(c.to_string()),
+            (In::Plain, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '{' | '}' | '\n' | '\r') => {
+                return Err(c.escape_default().to_string());
             }
-            (In::Plain, '#') if starts_word => return Some("#".into()),
-            (In::Plain, '{' | '}') if starts_word => return Some(c.to_string()),
+            (In::Plain, '#' | '!') if starts_word => return Err(c.to_string()),
+            (In::Plain, '*' | '?' | '[') => {
+                if let Some(last) = words.last_mut() {
+                    *last = true;
+                }
+            }
             _ => {}
         }
     }
-    None
+    Ok(words)
 }
 
 fn command(surface: Surface, line: &str, config: &Config) -> Result<CommandRequest, LineError> {
-    if let Some(what) = operator(line) {
-        return Err(LineError::Unsupported { what });
+    let expands = scan(line).map_err(|what| LineError::Unsupported { what })?;
+    let mut words = shlex::split(line).ok_or(LineError::Unclosed)?;
+    for (word, expands) in words.iter_mut().zip(expands) {
+        if expands {
+            // The shell puts file names here: any number of them, and what they are is not known.
+            word.push(CommandRequest::HOLE);
+        }
     }
-    let words = shlex::split(line).ok_or(LineError::Unclosed)?;
     let mut words = words.into_iter().peekable();
     let mut env = BTreeSet::new();
     while let Some(name) = words.peek().and_then(|w| assignment(w)) {
@@ -102,6 +118,9 @@ fn command(surface: Surface, line: &str, config: &Config) -> Result<CommandReque
         }
     }
     let path = words.next().filter(|w| !w.is_empty()).ok_or(LineError::Empty)?;
+    if path.contains(CommandRequest::HOLE) {
+        return Err(LineError::Unsupported { what: "a wildcard in the program's name".into() });
+    }
     if ["sudo", "doas", "env", "timeout", "nice", "nohup", "xargs", "setsid", "command", "exec", "eval"]
         .contains(&path.as_str())
     {
@@ -258,17 +277,19 @@ mod tests {
     #[test]
     fn operators_are_seen_and_quotes_respected() {
         for (line, want) in [
-            ("a b", None),
-            ("a | b", Some("|")),
-            ("a 'b|c' \"d;e\" f\\&", None),
-            ("a \"$x\"", Some("$")),
-            ("a '$x'", None),
-            ("a\nb", Some("\\n")),
-            ("a #b", Some("#")),
-            ("a b#c", None),
-            ("{ a; }", Some("{")),
+            ("a b", Ok(vec![false, false])),
+            ("a | b", Err("|")),
+            ("a 'b|c' \"d;e\" f\\&", Ok(vec![false; 4])),
+            ("a \"$x\"", Err("$")),
+            ("a '$x'", Ok(vec![false, false])),
+            ("a\nb", Err("\\n")),
+            ("a #b", Err("#")),
+            ("a b#c", Ok(vec![false, false])),
+            ("{ a; }", Err("{")),
+            ("cat ~/.ss{h,}/id", Err("{")),
+            ("cat ~/.ss?/id /* '*'", Ok(vec![false, true, true, false])),
         ] {
-            assert_eq!(operator(line).as_deref(), want, "{line}");
+            assert_eq!(scan(line), want.map_err(str::to_owned), "{line}");
         }
     }
 }

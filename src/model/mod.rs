@@ -20,7 +20,9 @@ pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host,
 pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};
 pub use pattern::{CommandPattern, Item, MAX_WORDS};
-pub use programs::{ENTRY_COUNT, Escape, Global, escapes, global_option, has_globals, single_dash_long};
+pub use programs::{
+    ENTRY_COUNT, Escape, Global, escapes, global_option, has_globals, is_interactive, single_dash_long,
+};
 pub use request::{
     CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word, option_names,
 };

@@ -364,6 +364,65 @@ const ESCAPES: &[Escape] = &[
     e("xxd", &[], &[], "xxd -r FILE /etc/sudoers.d/x"),
     e("zip", &[], &[], "zip x.zip FILE -T -TT 'sh #'"),
     e("zsh", &[], &[], "zsh -c /bin/sh"),
+    e("at", &[], &[], "at now, then the command"),
+    e("batch", &[], &[], "batch, then the command"),
+    e("capsh", &[], &[], "capsh runs other programs or scripts as root"),
+    e("chroot", &[], &[], "chroot / sh"),
+    e("csh", &[], &[], "csh runs other programs or scripts as root"),
+    e("debugfs", &[], &[], "debugfs -w DEVICE, then write"),
+    e("dnf", &[], &[], "dnf --setopt=…; package scripts run as root"),
+    e("expect", &[], &[], "expect runs other programs or scripts as root"),
+    e("fish", &[], &[], "fish runs other programs or scripts as root"),
+    e("flock", &[], &[], "flock / sh"),
+    e("ftp", &[], &[], "ftp runs other programs or scripts as root"),
+    e("gcc", &[], &[], "gcc -wrapper sh,-s ."),
+    e("gem", &[], &[], "gem runs other programs or scripts as root"),
+    e("go", &[], &[], "go runs other programs or scripts as root"),
+    e("gpg", &[], &[], "gpg runs other programs or scripts as root"),
+    e("insmod", &[], &[], "insmod /tmp/x.ko"),
+    e("java", &[], &[], "java runs other programs or scripts as root"),
+    e("jrunscript", &[], &[], "jrunscript runs other programs or scripts as root"),
+    e("ksh", &[], &[], "ksh runs other programs or scripts as root"),
+    e("logrotate", &[], &[], "logrotate runs other programs or scripts as root"),
+    e("ltrace", &[], &[], "ltrace runs other programs or scripts as root"),
+    e("mawk", &[], &[], "mawk runs other programs or scripts as root"),
+    e("modprobe", &[], &[], "modprobe -C FILE x"),
+    e("mysql", &[], &[], "mysql runs other programs or scripts as root"),
+    e("nawk", &[], &[], "nawk runs other programs or scripts as root"),
+    e("ncat", &[], &[], "ncat runs other programs or scripts as root"),
+    e("newgrp", &[], &[], "newgrp runs other programs or scripts as root"),
+    e("nodejs", &[], &[], "nodejs runs other programs or scripts as root"),
+    e("npx", &[], &[], "npx runs other programs or scripts as root"),
+    e("pacman", &[], &[], "pacman runs other programs or scripts as root"),
+    e("perf", &[], &[], "perf runs other programs or scripts as root"),
+    e("pico", &[], &[], "pico runs other programs or scripts as root"),
+    e("pip3", &[], &[], "pip3 runs other programs or scripts as root"),
+    e("pipx", &[], &[], "pipx runs other programs or scripts as root"),
+    e("pkexec", &[], &[], "pkexec runs other programs or scripts as root"),
+    e("podman", &[], &[], "podman runs other programs or scripts as root"),
+    e("R", &[], &[], "R runs other programs or scripts as root"),
+    e("redis-cli", &[], &[], "redis-cli runs other programs or scripts as root"),
+    e("rpm", &[], &[], "rpm -i PACKAGE (its scripts run as root)"),
+    e("run-parts", &[], &[], "run-parts runs other programs or scripts as root"),
+    e("runuser", &[], &[], "runuser runs other programs or scripts as root"),
+    e("rvim", &[], &[], "rvim runs other programs or scripts as root"),
+    e("script", &[], &[], "script -c sh"),
+    e("sftp", &[], &[], "sftp runs other programs or scripts as root"),
+    e("sg", &[], &[], "sg runs other programs or scripts as root"),
+    e("snap", &[], &[], "snap install PACKAGE --dangerous"),
+    e("sqlite3", &[], &[], "sqlite3 x '.shell sh'"),
+    e("start-stop-daemon", &[], &[], "start-stop-daemon runs other programs or scripts as root"),
+    e("sysctl", &[], &[], "sysctl kernel.core_pattern='|/tmp/x'"),
+    e("tclsh", &[], &[], "tclsh runs other programs or scripts as root"),
+    e("tcsh", &[], &[], "tcsh runs other programs or scripts as root"),
+    e("truncate", &[], &[], "truncate -s 0 /etc/sudoers"),
+    e("tshark", &[], &[], "tshark runs other programs or scripts as root"),
+    e("update-alternatives", &[], &[], "update-alternatives --install /usr/bin/x x FILE 1"),
+    e("vimdiff", &[], &[], "vimdiff runs other programs or scripts as root"),
+    e("visudo", &[], &[], "visudo runs other programs or scripts as root"),
+    e("wish", &[], &[], "wish runs other programs or scripts as root"),
+    e("yum", &[], &[], "yum --setopt=…; package scripts run as root"),
+    e("zypper", &[], &[], "zypper runs other programs or scripts as root"),
 ];
 
 /// Number of rows of all tables; a test keeps the tables sorted and free of repetition.
@@ -397,10 +456,20 @@ pub fn single_dash_long(program: &str) -> bool {
     SINGLE_DASH_LONG.contains(&program)
 }
 
-/// The escapes of a program under elevated rights.
+/// Programs that give a shell by themselves, whatever their arguments.
+const INTERACTIVE: &[&str] =
+    &["ed", "emacs", "less", "man", "more", "nano", "pico", "rvim", "vi", "view", "vim", "vimdiff", "visudo"];
+
+/// Whether a program gives a shell by itself, whatever its arguments.
+pub fn is_interactive(program: &str) -> bool {
+    INTERACTIVE.contains(&program)
+}
+
+/// The escapes of a program under elevated rights; `python3.11` is a `python`.
 pub fn escapes(program: &str) -> impl Iterator<Item = &'static Escape> {
+    let base = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned();
     let program = program.to_owned();
-    ESCAPES.iter().filter(move |e| e.program == program)
+    ESCAPES.iter().filter(move |e| e.program == program || e.program == base)
 }
 
 /// The programs of which polctl knows options before the sub-command, and those options; an

@@ -181,10 +181,11 @@ impl CommandRequest {
                 }
             };
             if text == "--" {
-                if !may_be_value && certainty {
+                if !may_be_value && certainty && !dashed {
                     break;
                 }
-                // It ends the options, or is the value of the option before it.
+                // It ends the options, or is the value of the option before it, or the program
+                // is one like `find`, which reads its expression behind it all the same.
                 certainty = false;
                 may_be_value = false;
                 continue;

@@ -120,6 +120,10 @@ fn host_pattern(host: &str, bracketed: bool) -> Result<HostPattern, (String, &'s
     if bracketed {
         let net = IpNet::from_str(host).ok().or_else(|| IpAddr::from_str(host).ok().map(IpNet::from));
         return match net {
+            Some(IpNet::V6(net)) if net.addr().to_ipv4_mapped().is_some() => Err((
+                format!("`{host}` is an IPv4 address inside an IPv6 one"),
+                "write the IPv4 address; requests to mapped addresses are refused",
+            )),
             Some(net) if net.trunc() == net => Ok(HostPattern::Network(net)),
             Some(net) => Err((
                 format!("`{host}` has bits set behind its prefix"),
@@ -237,6 +241,7 @@ mod tests {
             "GET https://a.example:*/",
             "GET https://[198.51.100.1/24]/",
             "GET https://127.1/",
+            "GET https://[::ffff:9.9.9.9]/",
             "GET https://a b/",
             "GET, HEAD https://a.example/",
             "GET https://a\u{430}%.example/",

@@ -106,7 +106,7 @@ pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Op
         max_depth: 16,
         max_documents: 1,
     };
-    let options = serde_saphyr::options! { budget: budget, with_snippet: false };
+    let options = serde_saphyr::options! { budget: budget, with_snippet: false, merge_keys: serde_saphyr::MergeKeyPolicy::AsOrdinary };
     match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
         Ok(root) => Some(convert(file, base, text, root)),
         Err(error) => {

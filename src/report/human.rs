@@ -1,6 +1,8 @@
 //! For people: source excerpts with labels, narrowings as a list, a verdict at the end.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, Severity,
@@ -9,7 +11,7 @@ use miette::{
 
 use super::Report;
 use crate::diag::{Finding, Level};
-use crate::source::{SourceMap, Span, is_unseen};
+use crate::source::{FileId, SourceMap, Span, is_unseen};
 
 /// Renders a report. `colour`: use terminal colours; `width`: columns.
 pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> String {
@@ -19,8 +21,10 @@ pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> St
         .with_width(width.clamp(60, 120))
         .with_context_lines(0);
     let mut out = String::new();
+    let mut texts: HashMap<FileId, Arc<str>> = HashMap::new();
     for finding in report.findings.iter().filter(|f| f.level > Level::Note) {
-        let shown = Shown::new(finding, map);
+        let text = texts.entry(finding.span.file).or_insert_with(|| masked(map.text(finding.span.file)).into());
+        let shown = Shown::new(finding, map, Arc::clone(text));
         if handler.render_report(&mut out, &shown).is_err() {
             // Rendering into a string fails only where an excerpt cannot be cut; the words still count.
             let _ = writeln!(out, "{}: {} ({})", finding.level.as_str(), finding.message, map.line_ref(finding.span));
@@ -86,13 +90,13 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(finding: &Finding, map: &SourceMap) -> Self {
+    fn new(finding: &Finding, map: &SourceMap, text: Arc<str>) -> Self {
         let label = (!finding.label.is_empty()).then(|| visible(&finding.label));
-        let mut labels = vec![LabeledSpan::new_primary_with_span(label, range(finding.span))];
+        let mut labels = vec![LabeledSpan::new_primary_with_span(label, range(finding.span, &text))];
         let mut help: Vec<String> = finding.help.iter().map(|h| visible(h)).collect();
         for other in &finding.related {
             if other.span.file == finding.span.file {
-                labels.push(LabeledSpan::new_with_span(Some(visible(&other.label)), range(other.span)));
+                labels.push(LabeledSpan::new_with_span(Some(visible(&other.label)), range(other.span, &text)));
             } else {
                 // One excerpt shows one file; the other place is named.
                 help.push(visible(&format!("{}: {}", map.line_ref(other.span), other.label)));
@@ -109,7 +113,7 @@ impl Shown {
             },
             source: Lines {
                 name: map.get(finding.span.file).map_or_else(String::new, crate::source::SourceFile::display_name),
-                text: masked(map.text(finding.span.file)),
+                text,
             },
             labels,
         }
@@ -136,15 +140,26 @@ fn masked(text: &str) -> String {
         .collect()
 }
 
-fn range(span: Span) -> SourceSpan {
-    (span.start, span.end.saturating_sub(span.start)).into()
+/// Most bytes of a place that an excerpt underlines.
+const MAX_UNDERLINED: usize = 240;
+/// Most bytes of a line that an excerpt shows on each side of the place.
+const MAX_BESIDE: usize = 400;
+
+fn range(span: Span, text: &str) -> SourceSpan {
+    let end = boundary(text, span.end.min(span.start + MAX_UNDERLINED));
+    (span.start, end.saturating_sub(span.start)).into()
+}
+
+/// The nearest place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// A text of which excerpts are whole lines.
 #[derive(Debug)]
 struct Lines {
     name: String,
-    text: String,
+    text: Arc<str>,
 }
 
 impl SourceCode for Lines {
@@ -159,6 +174,9 @@ impl SourceCode for Lines {
         let end = (span.offset() + span.len()).min(bytes.len());
         let from = bytes.get(..start).and_then(|b| b.iter().rposition(|c| *c == b'\n')).map_or(0, |at| at + 1);
         let to = bytes.get(end..).and_then(|b| b.iter().position(|c| *c == b'\n')).map_or(bytes.len(), |at| end + at);
+        // Of a very long line the part around the place is enough, and a terminal takes no more.
+        let from = boundary(&self.text, from.max(start.saturating_sub(MAX_BESIDE)));
+        let to = boundary(&self.text, to.min(end + MAX_BESIDE));
         let data = bytes.get(from..to).ok_or(MietteError::OutOfBounds)?;
         let before = bytes.get(..from).unwrap_or(&[]);
         let line = before.iter().filter(|c| **c == b'\n').count();

@@ -208,7 +208,8 @@ impl Options {
                 Word::Known(text) => text.as_str(),
             };
             if text == "--" {
-                if !value && !ended {
+                // Programs like `find` read options behind it all the same.
+                if !value && !ended && !dashed {
                     break;
                 }
                 (value, ended) = (false, true);

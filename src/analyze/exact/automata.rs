@@ -535,7 +535,7 @@ impl Options {
         let (some_in, some_out, first_in, value) = match &scan.word {
             OptionWord::Empty | OptionWord::Plain | OptionWord::Dash => return Progress::Going(next),
             OptionWord::DoubleDash => {
-                if scan.certainty && !scan.may_be_value {
+                if scan.certainty && !scan.may_be_value && !scan.dashed {
                     return Progress::Done(self.within);
                 }
                 next.certainty = false;

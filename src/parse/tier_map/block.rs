@@ -109,6 +109,7 @@ fn rule_line(reader: &mut Reader<'_, '_>, tier: Tier, base: usize, line: &str) {
             Some(_) => {
                 for word in own {
                     stray.extend(misspelt_key(word, base, reader));
+                    stray.extend(comma(word, key, base, reader));
                 }
                 own.iter().map(|w| own_value(w, key, base, line, reader)).collect()
             }
@@ -133,6 +134,16 @@ fn own_value(word: &RawWord, key: &str, base: usize, line: &str, reader: &Reader
         text: line.get(word.start..end).unwrap_or("").to_owned(),
         span: Span::new(reader.file, base + word.start, base + end),
     }
+}
+
+/// In a block values are separated by blanks; `-r,` would look for that very word.
+fn comma(word: &RawWord, key: &str, base: usize, reader: &Reader<'_, '_>) -> Option<Finding> {
+    let last = word.chars.last().filter(|c| c.c == ',' && !c.literal && !takes_plain_text(key) && key != "when")?;
+    let span = Span::new(reader.file, base + word.end - last.c.len_utf8(), base + word.end);
+    Some(
+        Finding::new(Code::ATTRIBUTE, span, format!("a comma behind `{}`", word.text().trim_end_matches(',')))
+            .help("in a `rules` block values are separated by blanks: `with: -r -R`; quote the comma if it belongs to the argument"),
+    )
 }
 
 /// A word like `unles:` is a key that was misspelt, not a part of the pattern.

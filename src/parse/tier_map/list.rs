@@ -19,6 +19,18 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Tier, inner: Slice<'_, '_>
     }
 }
 
+/// Items that look like rules, behind the tiers: a heading between may have ended the tier
+/// that they were written for.
+pub(super) fn refuse(reader: &mut Reader<'_, '_>, inner: Slice<'_, '_>) {
+    for (_, item) in items(inner) {
+        if let Some((Event::Code(_), range)) = line_and_blocks(item).0.first() {
+            let finding = Finding::new(Code::RULE_OUTSIDE_TIER, reader.span(range), "this looks like a rule and stands in no tier")
+                .help("a heading of the tier's level ends it: make that heading a deeper one, or move the list above the first tier");
+            reader.push(finding);
+        }
+    }
+}
+
 /// The items of a list: range and inner events.
 fn items<'a, 'e>(inner: Slice<'a, 'e>) -> Vec<(Range<usize>, Slice<'a, 'e>)> {
     let mut out = Vec::new();
@@ -57,6 +69,15 @@ fn line_and_blocks<'a, 'e>(item: Slice<'a, 'e>) -> (Slice<'a, 'e>, Slice<'a, 'e>
 fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
     let (line, blocks) = line_and_blocks(item);
     let Some(((Event::Code(text), code_range), rest)) = line.split_first() else {
+        let written = super::plain_text(line);
+        if written.contains(['*', '`']) {
+            let range = line.first().map_or(0..0, |(_, r)| r.start..line.last().map_or(r.end, |(_, l)| l.end));
+            reader.unread(
+                &range,
+                "it looks like a pattern; a rule is a list item that starts with its code span: ``- `git status **` ``",
+            );
+            return;
+        }
         return prose_block(reader, item);
     };
     let pattern = reader.code(text, code_range);
@@ -68,7 +89,7 @@ fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
                 range,
                 "one item, one pattern: write `{a,b}` inside the pattern, a second item, or a sub-item such as ``with: `--force` ``",
             ),
-            Event::InlineHtml(_) => html(reader, range),
+            Event::InlineHtml(_) => html(reader, range, true),
             _ => {}
         }
     }
@@ -80,7 +101,7 @@ fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
     while let Some((event, block_range)) = blocks.get(at) {
         let Event::Start(tag) = event else {
             if let Event::Html(_) = event {
-                html(reader, block_range);
+                html(reader, block_range, true);
             }
             at += 1;
             continue;
@@ -139,7 +160,7 @@ fn prose_block(reader: &mut Reader<'_, '_>, events: Slice<'_, '_>) {
             Event::Start(Tag::CodeBlock(_)) => {
                 reader.unread(range, "write the block at the left margin, with the info string `rules`");
             }
-            Event::InlineHtml(_) | Event::Html(_) => html(reader, range),
+            Event::InlineHtml(_) | Event::Html(_) => html(reader, range, true),
             _ => {}
         }
     }
@@ -241,7 +262,7 @@ pub(super) fn list_values(
                 }
                 separators.push((range.end, end));
             }
-            Event::InlineHtml(_) => html(reader, range),
+            Event::InlineHtml(_) => html(reader, range, true),
             _ => {}
         }
     }

@@ -41,6 +41,8 @@ struct Reader<'a, 's> {
     rules: Vec<Rule>,
     /// Whether anything that tried to be a rule was seen.
     tried: bool,
+    /// Whether a tier was opened before.
+    after_tier: bool,
 }
 
 impl Reader<'_, '_> {
@@ -95,7 +97,7 @@ pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Ti
     let root = yaml::read(file, yaml_range.start, front, sink)?;
     let head = Head::read(&root, first_line, sink);
     let surface = head.surface?;
-    let mut reader = Reader { file, text, surface, sink, rules: Vec::new(), tried: false };
+    let mut reader = Reader { file, text, surface, sink, rules: Vec::new(), tried: false, after_tier: false };
     let body = text.get(body_start..).unwrap_or("");
     let events: Events<'_> = Parser::new_ext(body, Options::ENABLE_TABLES)
         .into_offset_iter()
@@ -226,7 +228,7 @@ fn walk(reader: &mut Reader<'_, '_>, events: &Events<'_>) {
                 nested_tier_headings(reader, inner);
                 container(reader, tag, range, inner, tier.map(|(t, _)| t));
             }
-            Event::Html(_) | Event::InlineHtml(_) if tier.is_some() => html(reader, range),
+            Event::Html(_) | Event::InlineHtml(_) => html(reader, range, tier.is_some()),
             _ => {}
         }
         at = end;
@@ -261,7 +263,18 @@ fn container(
     tier: Option<Tier>,
 ) {
     match (tag, tier) {
+        (Tag::Paragraph, _) if lost_heading(&plain_text(inner)) => {
+            reader.tried = true;
+            let finding = Finding::new(
+                Code::TIER_HEADING,
+                reader.span(range),
+                "this looks like a tier heading and is a paragraph",
+            )
+            .help("write a blank behind the `#`: `## Tier 3: destructive`");
+            reader.push(finding);
+        }
         (Tag::List(_), Some(tier)) => list::read(reader, tier, inner),
+        (Tag::List(_), None) if reader.after_tier => list::refuse(reader, inner),
         (Tag::Table(_), _) => table::read(reader, tier, range, inner),
         (Tag::CodeBlock(CodeBlockKind::Fenced(info)), _) if info.trim() == "rules" => {
             block::read(reader, tier, range, inner);
@@ -269,7 +282,7 @@ fn container(
         (Tag::CodeBlock(_), Some(_)) => {
             reader.unread(range, "name the block `rules` if its lines are rules, or move it above the first tier");
         }
-        (Tag::HtmlBlock, Some(_)) => html(reader, range),
+        (Tag::HtmlBlock, tier) => html(reader, range, tier.is_some()),
         (_, Some(_)) => {
             for (event, range) in inner {
                 match event {
@@ -278,7 +291,8 @@ fn container(
                         "make it a rule (a list item that starts with the code span), write it without backticks, or move the paragraph above the first tier",
                     ),
                     Event::Start(Tag::CodeBlock(_)) => reader.unread(range, "write the block at the left margin, with the info string `rules`"),
-                    Event::InlineHtml(_) | Event::Html(_) => html(reader, range),
+                    Event::InlineHtml(_) | Event::Html(_) => html(reader, range, true),
+                    Event::Text(text) if text.contains('`') => reader.unread(range, "a backtick without its partner, or one that is no code span"),
                     _ => {}
                 }
             }
@@ -287,9 +301,13 @@ fn container(
     }
 }
 
-/// HTML may hide what it surrounds; a comment without code is harmless.
-fn html(reader: &mut Reader<'_, '_>, range: &Range<usize>) {
+/// HTML may hide what it surrounds; a comment without code is harmless, and outside the tiers
+/// so is what does not look like one.
+fn html(reader: &mut Reader<'_, '_>, range: &Range<usize>, in_tier: bool) {
     let source = reader.text.get(range.clone()).unwrap_or("").trim();
+    if !in_tier && !mentions_tier(source) {
+        return;
+    }
     if source.starts_with("<!--")
         && source.ends_with("-->")
         && !source.contains('`')
@@ -301,7 +319,13 @@ fn html(reader: &mut Reader<'_, '_>, range: &Range<usize>) {
     let finding = Finding::new(
         Code::RAW_HTML,
         reader.span(range),
-        if comment { "a comment inside a tier holds what looks like policy" } else { "HTML inside a tier" },
+        if comment {
+            "a comment holds what looks like policy"
+        } else if in_tier {
+            "HTML inside a tier"
+        } else {
+            "HTML holds what looks like a tier"
+        },
     )
     .help(if comment {
         "nobody sees it in a rendered review, and it has no effect: delete it, or make it a rule"
@@ -322,7 +346,10 @@ fn heading(
     let open = tier.filter(|(_, opened)| level > *opened);
     let text = plain_text(inner);
     match tier_of(&text) {
-        TierHeading::Tier(tier) if open.is_none() => return Some((tier, level)),
+        TierHeading::Tier(tier) if open.is_none() => {
+            reader.after_tier = true;
+            return Some((tier, level));
+        }
         TierHeading::Tier(_) => {
             let finding = Finding::new(Code::TIER_HEADING, reader.span(range), "a tier heading inside another tier")
                 .help("give both headings the same level");
@@ -388,9 +415,9 @@ enum TierHeading {
 fn tier_of(text: &str) -> TierHeading {
     let text = text.trim();
     let looks = text.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("tier"))
-        && text.chars().nth(4).is_none_or(|c| !c.is_alphabetic() || c == 's' || c == 'S');
+        && text.chars().nth(4).is_none_or(|c| !c.is_alphabetic());
     if !looks {
-        return TierHeading::Other;
+        return if mentions_tier(text) || resembles_tier(text) { TierHeading::Wrong } else { TierHeading::Other };
     }
     let Some(rest) = text.strip_prefix("Tier ") else { return TierHeading::Wrong };
     let mut chars = rest.trim_start().chars();
@@ -409,6 +436,34 @@ fn tier_of(text: &str) -> TierHeading {
     }
 }
 
+/// Whether `tier` and a number stand anywhere: `4. Tier 4`, `the old tier-3 rules`.
+fn mentions_tier(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.match_indices("tier").any(|(at, word)| {
+        let rest = lower.get(at + word.len()..).unwrap_or("").trim_start_matches(['s', ' ', '-', '_', ':', '#']);
+        let whole = !lower.get(..at).unwrap_or("").ends_with(char::is_alphabetic);
+        whole && rest.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a heading is a misspelt tier (`Teir 4`, `Level 4`): a word like `tier`, and a tier's number.
+fn resembles_tier(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let (Some(word), Some(number)) = (words.next(), words.next()) else { return false };
+    let number = number.trim_end_matches([':', '.', ',', '-', '–', '—']);
+    let is_tier = number.parse::<u8>().ok().and_then(Tier::new).is_some();
+    let word = word.to_lowercase();
+    is_tier
+        && (matches!(word.as_str(), "level" | "class" | "grade" | "rung")
+            || !similar::get_close_matches(word.as_str(), &["tier"], 1, 0.6).is_empty())
+}
+
+/// `##Tier 4` without a blank is a paragraph to Markdown.
+fn lost_heading(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with('#') && mentions_tier(text.lines().next().unwrap_or(""))
+}
+
 fn names_second_tier(rest: &str) -> bool {
     let rest = rest.trim_start_matches([' ', '-', '–', '—', ':', '&', '/', '+']);
     let rest = ["and ", "or ", "to "].iter().find_map(|w| rest.strip_prefix(w)).unwrap_or(rest);
@@ -418,7 +473,13 @@ fn names_second_tier(rest: &str) -> bool {
 
 /// Finds a condition in prose that stands behind a rule.
 fn prose_condition(text: &str) -> Option<&'static str> {
-    const WORDS: [&str; 15] = [
+    const WORDS: [&str; 21] = [
+        "requires",
+        "require",
+        "required",
+        "must",
+        "apart",
+        "outside",
         "only",
         "unless",
         "except",

@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Tag};
 use super::super::attributes::{KEYS, RawRule, Value, key};
 use super::super::{listed, nearest};
 use super::list::list_values;
-use super::{Reader, closing_in, html, plain_text};
+use super::{Reader, closing_in, plain_text};
 use crate::diag::{Code, Finding};
 use crate::model::Tier;
 use crate::source::Span;
@@ -20,7 +20,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Option<Tier>, range: &Rang
     if rows.is_empty() {
         return;
     }
-    let (_, header) = rows.remove(0);
+    let (header_range, header) = rows.remove(0);
     let names: Vec<(String, Range<usize>)> =
         header.iter().map(|(range, cell)| (plain_text(cell).trim().to_owned(), range.clone())).collect();
     let is_rules = names.iter().any(|(name, _)| name.eq_ignore_ascii_case("rule"));
@@ -35,17 +35,14 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Option<Tier>, range: &Rang
         return;
     };
     if !is_rules {
-        for (_, cells) in &rows {
-            for (event, range) in cells.iter().flat_map(|(_, cell)| cell.iter()) {
-                match event {
-                    Event::Code(_) => reader
-                        .unread(range, "name the column of patterns `rule`, or move the table above the first tier"),
-                    Event::InlineHtml(_) => html(reader, range),
-                    _ => {}
-                }
-            }
-        }
-        return;
+        reader.tried = true;
+        let finding = Finding::new(
+            Code::TABLE_SHAPE,
+            reader.span(&header_range),
+            "a table inside a tier that has no column `rule`",
+        )
+        .help("name the column of patterns `rule`, or move the table above the first tier");
+        return reader.push(finding);
     }
     let Some(columns) = columns(reader, &names) else { return };
     for (range, cells) in rows {
