@@ -49,9 +49,7 @@ impl Atom {
             | (Atom::Machine(few), Atom::Machine(many))
             | (Atom::RunAs(few), Atom::RunAs(many))
             | (Atom::Method(few), Atom::Method(many)) => part(few, many),
-            (Atom::CountIs(n), Atom::CountAtLeast(least)) | (Atom::CountAtLeast(n), Atom::CountAtLeast(least)) => {
-                least <= n
-            }
+            (Atom::CountIs(n) | Atom::CountAtLeast(n), Atom::CountAtLeast(least)) => least <= n,
             _ => false,
         }
     }

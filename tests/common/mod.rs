@@ -3,7 +3,15 @@
 //! Everything random is drawn from a [`Tape`] of bytes that proptest makes and shrinks: a byte
 //! of 0 is always the plainest choice, and the end of the tape reads as 0.
 
-#![allow(dead_code)]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "shared by several tests, each of which uses a part; a test that cannot go on fails"
+)]
 
 pub mod maps;
 pub mod reading;
