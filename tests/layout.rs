@@ -75,7 +75,7 @@ fn what_is_confined_stays_where_it_is() {
     for (what, folders, files) in [
         ("cedar_policy", &["compile", "analyze", "decide"][..], &["cli/compile.rs"][..]),
         ("std::process::Command", &[], &["source/git.rs"]),
-        ("println!", &[], &[]),
+        (" println!", &[], &[]),
         ("eprint", &["cli"], &[]),
         ("std::io::stdout", &["cli"], &[]),
         ("pulldown_cmark", &["parse"], &[]),
