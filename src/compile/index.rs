@@ -108,8 +108,14 @@ impl PolicyIndex {
                         }
                     }
                 }
-                // Domains nest, so another name may still meet the same host.
-                _ => out.extend(slots.values().flat_map(Slot::all)),
+                // Domains nest: two names meet in a host when one lies in the other.
+                Some(keys) => {
+                    let within =
+                        |a: &str, b: &str| a.strip_suffix(b).is_some_and(|head| head.is_empty() || head.ends_with('.'));
+                    let meets = |name: &str| keys.names.iter().any(|key| within(name, key) || within(key, name));
+                    out.extend(slots.iter().filter(|(name, _)| meets(name)).flat_map(|(_, slot)| slot.all()));
+                }
+                None => out.extend(slots.values().flat_map(Slot::all)),
             }
         }
         settled(out)
