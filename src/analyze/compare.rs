@@ -82,15 +82,20 @@ impl<'a> Side<'a> {
 }
 
 /// Numbers for the conditions of policies: equal numbers, equal conditions.
-struct Numbers {
-    from: Vec<u32>,
-    to: Vec<u32>,
+pub(super) struct Numbers {
+    pub(super) from: Vec<u32>,
+    pub(super) to: Vec<u32>,
     /// The number of "always".
     always: Option<u32>,
 }
 
 impl Numbers {
-    fn new(from: &Compiled, to: &Compiled) -> Self {
+    /// The same for the other direction.
+    pub(super) fn swapped(self) -> Self {
+        Numbers { from: self.to, to: self.from, always: self.always }
+    }
+
+    pub(super) fn new(from: &Compiled, to: &Compiled) -> Self {
         let mut known: HashMap<&[Expr], u32> = HashMap::new();
         let mut number = |clauses| {
             let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
@@ -286,9 +291,20 @@ pub fn newly_allowed<'a>(
     deciders: (&mut Decider<'a>, &mut Decider<'a>),
     bound: Bound,
 ) -> Result<Changes<'a>, CompileError> {
-    let (from_decider, to_decider) = deciders;
     let numbers = Numbers::new(from.compiled, to.compiled);
-    let mut run = Run { from, to, bound, numbers: &numbers, changes: Changes::default(), by_cause: BTreeMap::new() };
+    newly_allowed_numbered(spaces, (from, to), deciders, &numbers, bound)
+}
+
+/// The same with numbers that were made before.
+pub(super) fn newly_allowed_numbered<'a>(
+    spaces: &BTreeMap<Surface, Space<'_>>,
+    (from, to): (&Side<'a>, &Side<'a>),
+    deciders: (&mut Decider<'a>, &mut Decider<'a>),
+    numbers: &Numbers,
+    bound: Bound,
+) -> Result<Changes<'a>, CompileError> {
+    let (from_decider, to_decider) = deciders;
+    let mut run = Run { from, to, bound, numbers, changes: Changes::default(), by_cause: BTreeMap::new() };
     for (surface, space) in spaces {
         if to.compiled.set.surfaces.contains_key(surface) {
             for rung in 0..RUNGS {

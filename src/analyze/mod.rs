@@ -13,9 +13,12 @@ mod sample;
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
 
-use std::collections::BTreeMap;
+use compare::{Numbers, newly_allowed_numbered};
 
-use crate::compile::{CompileError, Compiled, Policy, compile, render, schema_text};
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use crate::compile::{CompileError, Compiled, Effect, Policy, compile, render, schema_text};
 use crate::decide::Decider;
 use crate::diag::Finding;
 use crate::model::Surface;
@@ -39,7 +42,6 @@ pub enum AnalyzeError {
 /// [`AnalyzeError`]: defects, never verdicts.
 pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, AnalyzeError> {
     let (old_zones, new_zones) = (old.set.config.zones.matcher(), new.set.config.zones.matcher());
-    validate_difference(old, new, map)?;
     let mut findings = configuration::compare(old, new, (&old_zones, &new_zones), map)?;
     // Rules are compared under one configuration, the new one: what the configuration itself
     // lets through was reported above, once and not once for every rule.
@@ -60,7 +62,16 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         .collect();
     let (old_side, new_side) = (Side::new(old), Side::new(new));
     let (mut old_decider, mut new_decider) = (Decider::new(old, map), Decider::new(new, map));
-    let mut wider = newly_allowed(&spaces, &old_side, &new_side, (&mut old_decider, &mut new_decider), Bound::USUAL)?;
+    let numbers = Numbers::new(old, new);
+    validate_difference((old, &numbers.from), (new, &numbers.to), map)?;
+    let mut wider = newly_allowed_numbered(
+        &spaces,
+        (&old_side, &new_side),
+        (&mut old_decider, &mut new_decider),
+        &numbers,
+        Bound::USUAL,
+    )?;
+    let numbers = numbers.swapped();
     // The old version's own zones have the last word on what it allowed.
     let mut kept = Vec::new();
     for change in std::mem::take(&mut wider.found) {
@@ -77,7 +88,13 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         }
     }
     wider.found = kept;
-    let narrower = newly_allowed(&spaces, &new_side, &old_side, (&mut new_decider, &mut old_decider), Bound::USUAL)?;
+    let narrower = newly_allowed_numbered(
+        &spaces,
+        (&new_side, &old_side),
+        (&mut new_decider, &mut old_decider),
+        &numbers,
+        Bound::USUAL,
+    )?;
     let explainer = explain::Explainer::new(old, new);
     for change in &wider.found {
         findings.push(explainer.widening(change));
@@ -96,17 +113,18 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
     Ok(findings)
 }
 
+/// A version and the numbers of its policies' conditions.
+type NumberedSet<'a> = (&'a Compiled, &'a [u32]);
+
 /// Strict validation of every policy that the other version does not have.
-fn validate_difference(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<(), AnalyzeError> {
+fn validate_difference(old: NumberedSet<'_>, new: NumberedSet<'_>, map: &SourceMap) -> Result<(), AnalyzeError> {
+    fn keys((set, numbers): NumberedSet<'_>) -> impl Iterator<Item = (&Policy, (Surface, Effect, Range<u8>, u32))> {
+        set.policies.iter().zip(numbers).map(|(p, number)| (p, (p.surface, p.effect, p.rungs.clone(), *number)))
+    }
     for (own, other) in [(new, old), (old, new)] {
-        let known: std::collections::HashSet<_> =
-            other.policies.iter().map(|p| (p.surface, p.effect, p.rungs.clone(), p.clauses.as_slice())).collect();
-        let differing: Vec<&Policy> = own
-            .policies
-            .iter()
-            .filter(|p| !known.contains(&(p.surface, p.effect, p.rungs.clone(), p.clauses.as_slice())))
-            .collect();
-        validate(own, &differing, map)?;
+        let known: HashSet<_> = keys(other).map(|(_, key)| key).collect();
+        let differing: Vec<&Policy> = keys(own).filter(|(_, key)| !known.contains(key)).map(|(p, _)| p).collect();
+        validate(own.0, &differing, map)?;
     }
     Ok(())
 }
