@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use polctl::analyze::{diff, lint};
 use polctl::compile::{Compiled, compile};
-use polctl::decide::{Decider, request_from_line};
+use polctl::decide::{Decider, Setting, requests};
 use polctl::diag::{Code, Finding};
 use polctl::model::{Request, Surface};
 use polctl::parse::load;
@@ -134,12 +134,11 @@ fn every_stated_example_changes_its_decision() {
         let entries = step.widenings.iter().map(|e| (e, true)).chain(step.narrowings.iter().map(|e| (e, false)));
         for (entry, widens) in entries {
             let surface = Surface::from_name(&entry.surface).unwrap_or(Surface::Commands);
-            // Redirects are the shell normaliser's; what they do is covered by the witness.
-            let Ok(request) = request_from_line(surface, &entry.example, &new.set.config) else {
-                assert!(entry.example.contains('>'), "{}", entry.example);
-                continue;
-            };
-            let request = as_stated(request, entry);
+            let zones = new.set.config.zones.matcher();
+            let config = &new.set.config;
+            let setting = Setting { config, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
+            let mut found = requests(surface, &entry.example, &setting).unwrap();
+            let request = as_stated(found.remove(0), entry);
             let tier = |compiled: &Compiled| {
                 let facts = request.facts(&compiled.set.config.zones.matcher());
                 Decider::new(compiled, &map).tier(surface, &facts).unwrap().map_or(4, u64::from)

@@ -6,10 +6,10 @@ use super::AnalyzeError;
 use super::exact::{Bound, Outcome, Space};
 use super::sample::sample;
 use crate::compile::{Atom, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
-use crate::decide::request_from_line;
+use crate::decide::{Setting, requests, why_not};
 use crate::diag::{Code, Finding};
 use crate::model::{
-    Example, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, ZoneMatcher, escapes,
+    Example, Facts, Glob, HostPattern, Item, Matcher, Piece, RUNGS, Request, Rule, Surface, Tier, ZoneMatcher, escapes,
     is_interactive, is_non_public,
 };
 
@@ -200,25 +200,32 @@ impl<'a> Lint<'a> {
     /// `match` and `no match`.
     fn examples(&mut self, index: usize, rule: &Rule) {
         for example in &rule.examples {
-            let request = match request_from_line(rule.surface, &example.text, &self.compiled.set.config) {
-                Ok(request) => request,
+            let setting = Setting {
+                config: &self.compiled.set.config,
+                zones: self.zones,
+                cwd: None,
+                agent: "agent",
+                host: "host",
+                external: false,
+            };
+            match requests(rule.surface, &example.text, &setting) {
+                Ok(requests) => {
+                    let requests: Vec<Request> = requests.into_iter().map(|r| on_behalf_of(rule, r)).collect();
+                    self.example(index, rule, example, &requests);
+                }
                 Err(error) => {
                     let finding =
                         Finding::new(Code::EXAMPLE_FAILS, example.span, format!("the example cannot be read: {error}"))
-                            .help(
-                                "write a simple command: no operators, redirects, variables, substitutions or wrappers",
-                            );
+                            .help("write it as one types it; `polctl explain` shows how polctl reads a line");
                     self.out.push(finding);
-                    continue;
                 }
-            };
-            let request = on_behalf_of(rule, request);
-            self.example(index, rule, example, &request);
+            }
         }
     }
 
-    fn example(&mut self, index: usize, rule: &Rule, example: &Example, request: &Request) {
-        let facts = request.facts(self.zones);
+    /// An example may be several commands; the rule must match one of them, or none.
+    fn example(&mut self, index: usize, rule: &Rule, example: &Example, requests: &[Request]) {
+        let facts: Vec<Facts> = requests.iter().map(|request| request.facts(self.zones)).collect();
         let policies = self.by_rule.get(&self.representative(index, rule)).map_or(&[][..], Vec::as_slice);
         let permitting: Vec<&Policy> = policies.iter().copied().filter(|p| p.effect == Effect::Permit).collect();
         let restricting = policies.iter().copied().find(|p| p.effect == Effect::Forbid);
@@ -226,16 +233,17 @@ impl<'a> Lint<'a> {
             // The permit at the rule's own tier; at tier 4 there is only the forbid.
             let deciding = permitting.iter().copied().find(|p| p.rungs.contains(&rule.tier.number())).or(restricting);
             let Some(policy) = deciding else { return };
-            if policy.holds(&facts) {
+            if facts.iter().any(|facts| policy.holds(facts)) {
                 return;
             }
-            let why = policy.clauses.iter().find_map(|c| failing(c, &facts)).map(explain).unwrap_or_default();
-            let broad = restricting.is_some_and(|p| p.holds(&facts)) && policy.effect == Effect::Permit;
+            // The command that comes nearest: one that the rule's other side matches, or the first.
+            let broad = facts.iter().find(|facts| restricting.is_some_and(|p| p.holds(facts)));
+            let why = broad.or(facts.first()).and_then(|facts| why_not(policy, facts)).unwrap_or_default();
             let mut message = format!("the rule does not match `{}`", example.text);
             if !why.is_empty() {
                 message.push_str(&format!(": {why}"));
             }
-            let help = if broad {
+            let help = if broad.is_some() && policy.effect == Effect::Permit {
                 "the rule restricts it and does not permit it; correct the rule or the example"
             } else {
                 "correct the rule or the example"
@@ -244,10 +252,10 @@ impl<'a> Lint<'a> {
                 Finding::new(Code::EXAMPLE_FAILS, example.span, message).related(rule.span, "this rule").help(help),
             );
         } else {
-            let hit = match restricting {
-                Some(policy) => policy.holds(&facts),
-                None => permitting.iter().any(|p| p.holds(&facts)),
-            };
+            let hit = facts.iter().any(|facts| match restricting {
+                Some(policy) => policy.holds(facts),
+                None => permitting.iter().any(|p| p.holds(facts)),
+            });
             if hit {
                 self.out.push(
                     Finding::new(
@@ -441,62 +449,4 @@ fn on_behalf_of(rule: &Rule, mut request: Request) -> Request {
         }
     }
     request
-}
-
-/// The first condition that does not hold.
-fn failing<'e>(expr: &'e Expr, facts: &crate::model::Facts) -> Option<&'e Expr> {
-    match expr {
-        Expr::All(parts) => parts.iter().find(|p| !p.holds(facts)),
-        other => (!other.holds(facts)).then_some(other),
-    }
-}
-
-/// A condition that failed, in words.
-fn explain(expr: &Expr) -> String {
-    use crate::compile::{Atom, Flag, SetAttr};
-    let globs = |globs: &[Glob]| globs.iter().map(|g| format!("`{g}`")).collect::<Vec<_>>().join(" or ");
-    let names = |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let (negated, atom) = match expr {
-        Expr::Atom(atom) => (false, atom),
-        Expr::Not(inner) => match &**inner {
-            Expr::Atom(atom) => (true, atom),
-            _ => return "something that `unless` excludes is present, or may be".into(),
-        },
-        Expr::One(parts) => {
-            return parts.first().map(explain).unwrap_or_default();
-        }
-        Expr::All(_) => return String::new(),
-    };
-    match (atom, negated) {
-        (Atom::Program(g), _) => format!("the program is not {}", globs(g)),
-        (Atom::Word(n, g), _) => format!("word {n} is not {}", globs(g)),
-        (Atom::CountIs(n), _) => format!("the number of words behind the program is not {n}"),
-        (Atom::CountAtLeast(n), _) => format!("there are fewer than {n} words behind the program"),
-        (Atom::HasAny(SetAttr::Certain, n), false) => format!("none of the options {} is certainly present", names(n)),
-        (Atom::HasAny(SetAttr::Options, n), false) => format!("none of the options {} is present", names(n)),
-        (Atom::HasAny(SetAttr::Options | SetAttr::Certain, n), true) => {
-            format!("one of the options {} is present, or may be", names(n))
-        }
-        (Atom::Anywhere(g), false) => format!("no argument is {}", globs(g)),
-        (Atom::Anywhere(g), true) => format!("an argument is {}", globs(g)),
-        (Atom::Within(SetAttr::Options, n), _) => format!("an option outside {} is present, or may be", names(n)),
-        (Atom::HasAny(SetAttr::Names, n), true) => {
-            format!("an argument lies in a zone that tiers 0 and 1 may not name ({})", names(n))
-        }
-        (Atom::Within(SetAttr::Env, n), _) => format!("it sets an environment variable outside {}", names(n)),
-        (Atom::Flag(Flag::Trusted), false) => "the program's path is not in `trusted_dirs`".into(),
-        (Atom::Flag(Flag::Harmless), false) => "an option before the sub-command is not known to be harmless".into(),
-        (Atom::Flag(Flag::Open), true) => {
-            "it is not certain what words there are (a wildcard that the shell expands, or an unknown option before the sub-command)".into()
-        }
-        (Atom::Flag(Flag::Dynamic), true) => "a part of it is only known at run time".into(),
-        (Atom::RunAs(n), _) => format!("it does not run as {}", names(n)),
-        (Atom::Method(n), _) => format!("the method is not {}", names(n)),
-        (Atom::HostName(g), _) => format!("the host is not {}", globs(g)),
-        (Atom::Port(n), _) => format!("the port is not {n}"),
-        (Atom::Scheme(s), _) => format!("the scheme is not `{}`", s.name()),
-        (Atom::Empty(SetAttr::Secrets), _) => "it carries a secret".into(),
-        (Atom::Within(SetAttr::Secrets, n), _) => format!("it carries a secret besides {}", names(n)),
-        _ => "a condition on its facts does not hold".into(),
-    }
 }

@@ -236,6 +236,8 @@ const fn flag_name(flag: Flag) -> &'static str {
         Flag::Dynamic => "dynamic",
         Flag::External => "external",
         Flag::Open => "open",
+        Flag::Many => "many",
+        Flag::Covered => "covered",
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::expr::{Atom, Expr, Flag, SetAttr};
 use crate::model::{
-    BoolTerm, CommandPattern, Config, Glob, Item, Piece, Rule, SetTerm, Surface, Tier, When, Zones, has_globals,
-    single_dash_long, single_dash_programs,
+    BoolTerm, CommandPattern, Config, Entry, Glob, Item, Piece, Program, Rule, SetTerm, Surface, Tier, When, Zones,
+    has_globals, program, single_dash_programs,
 };
 
 /// Which reading a condition is for.
@@ -34,7 +34,7 @@ impl CommandRule<'_> {
             if globs.iter().any(Glob::is_any) {
                 continue;
             }
-            let known: Expr = Atom::Word(position, globs.clone()).into();
+            let known: Expr = Atom::Word(position, self.spellings(index, globs)).into();
             out.push(match reading {
                 Reading::Narrow => known,
                 Reading::Broad => Expr::One(vec![known, Atom::WordUnknown(position).into()]),
@@ -42,10 +42,10 @@ impl CommandRule<'_> {
         }
         out.extend(self.count(reading));
         for items in self.with {
-            out.push(self.per_spelling(&|spelling| present(items, reading, spelling)));
+            out.push(self.per_program(&|spelling| present(items, reading, spelling)));
         }
         if let Some(items) = self.only {
-            out.push(self.per_spelling(&|spelling| only(items, reading, spelling.dashed)));
+            out.push(self.per_program(&|spelling| only(items, reading, spelling)));
         }
         if !self.unless.is_empty() {
             // Absent whatever comes: nothing of it may be present, and the other way round.
@@ -53,48 +53,223 @@ impl CommandRule<'_> {
                 Reading::Narrow => Reading::Broad,
                 Reading::Broad => Reading::Narrow,
             };
-            out.push(self.per_spelling(&|spelling| present(self.unless, opposite, spelling).negated()));
+            out.push(self.per_program(&|spelling| present(self.unless, opposite, spelling).negated()));
+        }
+        if reading == Reading::Narrow {
+            let hazards = self.per_program(&|spelling| self.no_hazard(spelling));
+            out.extend((hazards != Expr::TRUE).then_some(hazards));
+        }
+        out
+    }
+
+    /// The first word as requests hold it: a sub-command by its usual name, and a cluster of
+    /// options with its dash.
+    fn spellings(&self, index: usize, globs: &[Glob]) -> Vec<Glob> {
+        let mut out = globs.to_vec();
+        if index > 0 {
+            return out;
+        }
+        for program in self.pattern.literal_programs().into_iter().flatten().filter_map(program) {
+            for text in globs.iter().filter_map(Glob::as_literal) {
+                let mut add = |text: &str| {
+                    let glob = Glob::literal(text);
+                    if !out.contains(&glob) {
+                        out.push(glob);
+                    }
+                };
+                add(program.canonical_sub(text));
+                if program.entry.bundle && !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic()) {
+                    add(&format!("-{text}"));
+                }
+            }
         }
         out
     }
 
     fn count(&self, reading: Reading) -> Option<Expr> {
         let n = self.pattern.words.len();
-        let count: Expr = match (self.pattern.rest, n) {
-            (true, 0) => return None,
-            (true, n) => Atom::CountAtLeast(n).into(),
-            (false, n) => Atom::CountIs(n).into(),
-        };
-        Some(match reading {
-            Reading::Narrow => count,
-            Reading::Broad => Expr::One(vec![count, Atom::Flag(Flag::Open).into()]),
+        let many: Expr = Atom::Flag(Flag::Many).into();
+        let open: Expr = Atom::Flag(Flag::Open).into();
+        Some(match (self.pattern.rest, reading) {
+            (true, _) if n == 0 => return None,
+            (true, Reading::Narrow) => Atom::CountAtLeast(n).into(),
+            (true, Reading::Broad) => Expr::One(vec![Atom::CountAtLeast(n).into(), open, many]),
+            (false, Reading::Narrow) => Expr::All(vec![Atom::CountIs(n).into(), many.negated()]),
+            (false, Reading::Broad) => Expr::One(vec![Atom::CountIs(n).into(), open, many]),
         })
     }
 
-    /// How options are spelled depends on the program; where the pattern has programs of both
-    /// kinds, each is read in its own spelling.
-    fn per_spelling(&self, build: &dyn Fn(Spelling) -> Expr) -> Expr {
-        let literal = self.pattern.literal_programs();
+    /// How options are spelled depends on the program; where the pattern has several, each is
+    /// read in its own way.
+    fn per_program(&self, build: &dyn Fn(&Spelling) -> Expr) -> Expr {
+        let Some(programs) = self.pattern.literal_programs() else { return self.any_program(build) };
+        let mut groups: Vec<(Vec<Glob>, Expr)> = Vec::new();
+        for name in programs {
+            let expr = build(&self.spelling(name));
+            match groups.iter_mut().find(|(_, known)| *known == expr) {
+                Some((names, _)) => names.push(Glob::literal(name)),
+                None => groups.push((vec![Glob::literal(name)], expr)),
+            }
+        }
+        match groups.len() {
+            1 => groups.pop().map_or(Expr::TRUE, |(_, expr)| expr),
+            _ => Expr::One(
+                groups.into_iter().map(|(names, expr)| Expr::All(vec![Atom::Program(names).into(), expr])).collect(),
+            ),
+        }
+    }
+
+    /// A pattern with a wildcard in the program's name: only how options are spelled is told apart.
+    fn any_program(&self, build: &dyn Fn(&Spelling) -> Expr) -> Expr {
         let dashed: Vec<Glob> = single_dash_programs()
             .iter()
             .filter(|name| self.pattern.programs.iter().any(|p| p.matches(name)))
             .map(|name| Glob::literal(name))
             .collect();
-        let doubled = literal.as_ref().is_none_or(|programs| programs.iter().any(|p| !single_dash_long(p)));
-        let globals = literal.as_ref().is_none_or(|programs| programs.iter().any(|p| has_globals(p)));
-        let one = |dashed| build(Spelling { dashed, globals });
-        match (dashed.is_empty(), doubled) {
-            (true, _) => one(false),
-            (false, false) => one(true),
-            (false, true) => {
-                let (plain, long) = (one(false), one(true));
-                if plain == long {
-                    return plain;
+        let one = |dashed| build(&Spelling { dashed, globals: true, program: None, sure: Vec::new(), possible: Vec::new() });
+        let (plain, long) = (one(false), one(true));
+        if dashed.is_empty() || plain == long {
+            return plain;
+        }
+        let dashed = Expr::from(Atom::Program(dashed));
+        Expr::One(vec![Expr::All(vec![dashed.clone().negated(), plain]), Expr::All(vec![dashed, long])])
+    }
+
+    fn spelling(&self, name: &str) -> Spelling {
+        let program = program(name);
+        let mut spelling = Spelling {
+            dashed: program.is_some_and(|p| p.dashed),
+            globals: has_globals(name),
+            program,
+            sure: Vec::new(),
+            possible: Vec::new(),
+        };
+        if let Some(program) = program {
+            spelling.sure.push(&program.entry);
+            spelling.possible.push(&program.entry);
+            for (path, entry) in &program.subs {
+                match self.meets(program, path) {
+                    Meets::Surely => {
+                        spelling.sure.push(entry);
+                        spelling.possible.push(entry);
+                    }
+                    Meets::Perhaps => spelling.possible.push(entry),
+                    Meets::Never => {}
                 }
-                let dashed = Expr::from(Atom::Program(dashed));
-                Expr::One(vec![Expr::All(vec![dashed.clone().negated(), plain]), Expr::All(vec![dashed, long])])
             }
         }
+        spelling
+    }
+
+    /// Whether the pattern's first words are this sub-command.
+    fn meets(&self, program: &Program<'static>, path: &[&str]) -> Meets {
+        let mut out = Meets::Surely;
+        for (index, name) in path.iter().enumerate() {
+            let Some(globs) = self.pattern.words.get(index) else {
+                return if self.pattern.rest { Meets::Perhaps } else { Meets::Never };
+            };
+            let same = |glob: &Glob| {
+                glob.as_literal().map(|text| if index == 0 { program.canonical_sub(text) } else { text } == *name)
+            };
+            if globs.iter().all(|glob| same(glob) == Some(true)) {
+                continue;
+            }
+            let possible = globs.iter().any(|glob| same(glob).unwrap_or_else(|| glob.matches(name)));
+            if !possible {
+                return Meets::Never;
+            }
+            out = Meets::Perhaps;
+        }
+        out
+    }
+
+    /// Whether the pattern names this sub-command in full, with or without others.
+    fn names(&self, program: &Program<'static>, path: &[&str]) -> bool {
+        path.iter().enumerate().all(|(index, name)| {
+            self.pattern.words.get(index).is_some_and(|globs| {
+                globs.iter().filter_map(Glob::as_literal).any(|text| {
+                    (if index == 0 { program.canonical_sub(text) } else { text }) == *name
+                })
+            })
+        })
+    }
+
+    /// No option that executes or writes, and no sub-command that does, unless the rule names
+    /// it (DESIGN 3.4: an allowing rule reaches only harmless spellings).
+    fn no_hazard(&self, spelling: &Spelling) -> Expr {
+        let Some(program) = spelling.program else { return Expr::TRUE };
+        let named = self.named_options(spelling);
+        let mut out = Vec::new();
+        let hazards = |entry: &Entry<'static>| {
+            let mut options: Vec<String> = Vec::new();
+            for hazard in entry.hazards.iter().flat_map(|(options, _)| options) {
+                if !named.iter().any(|name| name == hazard) {
+                    options.push((*hazard).to_owned());
+                    if !program.dashed {
+                        options.extend(abbreviations(hazard).filter(|short| !named.contains(short)));
+                    }
+                }
+            }
+            options.sort();
+            options.dedup();
+            options
+        };
+        let here = |path: &[&str]| -> Vec<Expr> {
+            path.iter().enumerate().map(|(at, name)| Atom::Word(at + 1, vec![Glob::literal(name)]).into()).collect()
+        };
+        let own = hazards(&program.entry);
+        if !own.is_empty() {
+            out.push(Expr::from(Atom::HasAny(SetAttr::Options, own)).negated());
+        }
+        for (path, entry) in &program.subs {
+            let options = hazards(entry);
+            if options.is_empty() {
+                continue;
+            }
+            let present = Expr::from(Atom::HasAny(SetAttr::Options, options));
+            match self.meets(program, path) {
+                Meets::Never => {}
+                Meets::Surely => out.push(present.negated()),
+                Meets::Perhaps => {
+                    let mut all = here(path);
+                    all.push(present);
+                    out.push(Expr::All(all).negated());
+                }
+            }
+        }
+        let mut first: Vec<Glob> = Vec::new();
+        for (path, _) in &program.hazardous {
+            if self.meets(program, path) != Meets::Never && !self.names(program, path) {
+                match path.as_slice() {
+                    [only] => first.push(Glob::literal(only)),
+                    path => out.push(Expr::All(here(path)).negated()),
+                }
+            }
+        }
+        if !first.is_empty() {
+            out.push(Expr::from(Atom::Word(1, first)).negated());
+        }
+        match out.len() {
+            1 => out.pop().unwrap_or(Expr::TRUE),
+            _ => Expr::All(out),
+        }
+    }
+
+    /// Options that the rule itself speaks of, in every name that they have.
+    fn named_options(&self, spelling: &Spelling) -> Vec<String> {
+        let items = self.with.iter().flatten().chain(self.only.into_iter().flatten());
+        let mut out: Vec<String> = items.flat_map(|item| option_names(item, spelling.dashed)).collect();
+        for text in self.pattern.words.iter().flatten().filter_map(Glob::as_literal) {
+            out.extend(crate::model::option_names(text, spelling.dashed));
+        }
+        for glob in self.with.iter().flatten().filter_map(|item| match item {
+            Item::Argument(glob) => Some(glob),
+            _ => None,
+        }) {
+            out.extend(option_head(glob));
+        }
+        spelling.same(&mut out);
+        out
     }
 
     /// Who, where and as whom.
@@ -135,20 +310,81 @@ fn option_names(item: &Item, dashed: bool) -> Vec<String> {
     }
 }
 
+/// Whether a pattern's words are those of a sub-command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meets {
+    Surely,
+    Perhaps,
+    Never,
+}
+
 /// How options are spelled, as far as it depends on the program.
-#[derive(Clone, Copy)]
 struct Spelling {
     /// Long options have one dash.
     dashed: bool,
     /// Options may stand before a sub-command.
     globals: bool,
+    /// What the table says of it.
+    program: Option<&'static Program<'static>>,
+    /// Its entries that hold wherever the pattern matches.
+    sure: Vec<&'static Entry<'static>>,
+    /// Its entries that hold somewhere.
+    possible: Vec<&'static Entry<'static>>,
+}
+
+impl Spelling {
+    /// Adds the other names of options.
+    fn same(&self, names: &mut Vec<String>) {
+        for aliases in self.sure.iter().flat_map(|entry| &entry.aliases) {
+            if names.iter().any(|name| aliases.contains(&name.as_str())) {
+                names.extend(aliases.iter().map(|alias| (*alias).to_owned()));
+            }
+        }
+        names.sort();
+        names.dedup();
+    }
+
+    /// Adds the other names of options, and options whose effect includes theirs.
+    fn including(&self, names: &mut Vec<String>) {
+        let mut before = 0;
+        while names.len() != before {
+            before = names.len();
+            for entry in &self.possible {
+                for aliases in &entry.aliases {
+                    if names.iter().any(|name| aliases.contains(&name.as_str())) {
+                        names.extend(aliases.iter().map(|alias| (*alias).to_owned()));
+                    }
+                }
+                for (option, others) in &entry.implies {
+                    if names.iter().any(|name| others.contains(&name.as_str())) {
+                        names.push((*option).to_owned());
+                    }
+                }
+            }
+            names.sort();
+            names.dedup();
+        }
+    }
 }
 
 /// At least one of the items is present: certainly (narrow), possibly (broad).
-fn present(items: &[Item], reading: Reading, spelling: Spelling) -> Expr {
+fn present(items: &[Item], reading: Reading, spelling: &Spelling) -> Expr {
     let broad = reading == Reading::Broad;
     let set = if broad { SetAttr::Options } else { SetAttr::Certain };
     let (mut single, mut globals, mut alternatives, mut globs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let spell = |name: String| -> Vec<String> {
+        let mut names = vec![name];
+        if broad {
+            spelling.including(&mut names);
+            if !spelling.dashed {
+                let long: Vec<String> = names.iter().filter(|n| n.starts_with("--")).cloned().collect();
+                names.extend(long.iter().flat_map(|name| abbreviations(name)));
+            }
+        } else {
+            spelling.same(&mut names);
+        }
+        names
+    };
     for item in items {
         if let Item::Argument(glob) = item {
             // `--context=prod*`: before the sub-command the value may stand apart.
@@ -156,26 +392,17 @@ fn present(items: &[Item], reading: Reading, spelling: Spelling) -> Expr {
             globs.push(glob.clone());
             continue;
         }
-        let names = option_names(item, spelling.dashed);
-        match (names.as_slice(), item) {
-            ([name], Item::Long(_)) if broad && !spelling.dashed => {
-                single.extend(abbreviations(name));
-                globals.extend(abbreviations(name));
-            }
-            ([name], _) => {
-                single.push(name.clone());
-                globals.push(name.clone());
-            }
-            _ => {
-                globals.extend(names.iter().cloned());
-                alternatives.push(Expr::All(names.into_iter().map(|n| Atom::HasAny(set, vec![n]).into()).collect()));
+        let mut names = option_names(item, spelling.dashed);
+        globals.extend(names.iter().cloned().flat_map(spell));
+        match (names.pop(), names.is_empty()) {
+            (Some(name), true) => single.extend(spell(name)),
+            (last, _) => {
+                let all = names.into_iter().chain(last).map(|name| Atom::HasAny(set, sorted(spell(name))).into());
+                alternatives.push(Expr::All(all.collect()));
             }
         }
     }
-    for list in [&mut single, &mut globals] {
-        list.sort();
-        list.dedup();
-    }
+    let (single, globals) = (sorted(single), sorted(globals));
     if broad && (!single.is_empty() || !alternatives.is_empty()) {
         alternatives.push(Atom::Flag(Flag::Open).into());
     }
@@ -194,6 +421,12 @@ fn present(items: &[Item], reading: Reading, spelling: Spelling) -> Expr {
     Expr::one(alternatives)
 }
 
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Every way to shorten a long option; GNU and others take one that is unambiguous (cases S06).
 fn abbreviations(name: &str) -> impl Iterator<Item = String> + '_ {
     name.char_indices().skip(2).filter_map(|(at, c)| name.get(..at + c.len_utf8())).map(str::to_owned)
@@ -208,12 +441,13 @@ fn option_head(glob: &Glob) -> Option<String> {
 }
 
 /// No option outside the items is present: possibly (narrow), certainly (broad).
-fn only(items: &[Item], reading: Reading, dashed: bool) -> Expr {
-    let mut names: Vec<String> = items.iter().flat_map(|item| option_names(item, dashed)).collect();
+fn only(items: &[Item], reading: Reading, spelling: &Spelling) -> Expr {
+    let mut names: Vec<String> = items.iter().flat_map(|item| option_names(item, spelling.dashed)).collect();
+    spelling.same(&mut names);
     let set = match reading {
         Reading::Narrow => SetAttr::Options,
         Reading::Broad => {
-            if !dashed {
+            if !spelling.dashed {
                 // An abbreviation may stand for what the list allows.
                 let long: Vec<String> = names.iter().filter(|n| n.starts_with("--")).cloned().collect();
                 names.extend(long.iter().flat_map(|name| abbreviations(name)));
@@ -221,9 +455,7 @@ fn only(items: &[Item], reading: Reading, dashed: bool) -> Expr {
             SetAttr::Certain
         }
     };
-    names.sort();
-    names.dedup();
-    Atom::Within(set, names).into()
+    Atom::Within(set, sorted(names)).into()
 }
 
 /// What every permit demands besides its words: a trusted path, a harmless spelling, and

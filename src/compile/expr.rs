@@ -23,6 +23,10 @@ pub enum Flag {
     External,
     /// `open`
     Open,
+    /// `many`
+    Many,
+    /// `covered`
+    Covered,
 }
 
 /// A set-valued attribute of the context.
@@ -180,6 +184,8 @@ impl Atom {
             Atom::Flag(Flag::Dynamic) => f.dynamic,
             Atom::Flag(Flag::External) => f.external,
             Atom::Flag(Flag::Open) => f.open,
+            Atom::Flag(Flag::Many) => f.many,
+            Atom::Flag(Flag::Covered) => f.covered,
             Atom::Program(globs) => any_matches(globs, &f.program),
             Atom::RunAs(users) => f.run_as.as_ref().is_some_and(|user| users.contains(user)),
             Atom::Word(position, globs) => f

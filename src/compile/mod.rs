@@ -26,7 +26,10 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use self::commands::{CommandRule, Reading};
-use crate::model::{FACTS_VERSION, HostPattern, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface};
+use crate::model::{
+    FACTS_VERSION, Glob, HostPattern, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface, carriers, program,
+    program_table,
+};
 
 /// Permit or forbid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +51,8 @@ pub enum Origin {
     Provenance,
     /// The guardrail on addresses that are not public.
     NonPublic,
+    /// What carries a command that is a request of its own needs no rule.
+    Covered,
 }
 
 /// One generated policy.
@@ -132,9 +137,17 @@ pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
 fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
     let mut push = |name: &str, effect, rungs: Range<u8>, clauses, origin| {
         if !rungs.is_empty() {
-            out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, keys: None });
+            // What names programs need not be looked at for others.
+            let keys = (origin == Origin::Covered)
+                .then(|| Keys { names: carriers().iter().map(|name| (*name).to_owned()).collect(), words: None });
+            out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, keys });
         }
     };
+    if surface != Surface::Egress {
+        let programs = carriers().iter().map(|name| Glob::literal(name)).collect();
+        let covered = Expr::All(vec![Atom::Flag(Flag::Covered).into(), Atom::Program(programs).into()]);
+        push("covered", Effect::Permit, 0..RUNGS, vec![covered], Origin::Covered);
+    }
     if let Some(info) = set.surfaces.get(&surface) {
         push("unmatched", Effect::Permit, info.unmatched.allowing_rungs(), Vec::new(), Origin::Unmatched);
     }
@@ -152,10 +165,7 @@ fn keys(rule: &Rule) -> Option<Keys> {
     match &rule.matcher {
         Matcher::Command { pattern, .. } => Some(Keys {
             names: pattern.literal_programs()?.into_iter().map(str::to_owned).collect(),
-            words: pattern
-                .words
-                .first()
-                .and_then(|globs| globs.iter().map(|g| g.as_literal().map(str::to_owned)).collect()),
+            words: first_words(pattern),
         }),
         Matcher::Egress { pattern, .. } => match &pattern.host {
             HostPattern::Exact(host) | HostPattern::SubDomains(host) | HostPattern::DomainTree(host) => {
@@ -164,6 +174,23 @@ fn keys(rule: &Rule) -> Option<Keys> {
             HostPattern::Network(_) => None,
         },
     }
+}
+
+/// The first words that a pattern allows, when it lists them, as requests hold them.
+fn first_words(pattern: &crate::model::CommandPattern) -> Option<Vec<String>> {
+    let globs = pattern.words.first()?;
+    let mut words: Vec<String> = globs.iter().map(|g| g.as_literal().map(str::to_owned)).collect::<Option<_>>()?;
+    for program in pattern.literal_programs().into_iter().flatten().filter_map(program) {
+        for word in globs.iter().filter_map(Glob::as_literal) {
+            words.push(program.canonical_sub(word).to_owned());
+            if program.entry.bundle {
+                words.push(format!("-{word}"));
+            }
+        }
+    }
+    words.sort();
+    words.dedup();
+    Some(words)
 }
 
 /// The policies of one rule.
@@ -240,6 +267,7 @@ impl Compiled {
         };
         feed("polctl policy set v1");
         feed(&FACTS_VERSION.to_string());
+        feed(program_table().text());
         feed(&schema_text(self.set.surfaces.keys().copied()));
         for zone in self.set.config.zones.names() {
             feed(zone);

@@ -43,6 +43,8 @@ fn namespace(out: &mut String, surface: Surface) {
             ("globals", "Set<String>"),
             ("unknown", "Set<Long>"),
             ("open", "Bool"),
+            ("many", "Bool"),
+            ("covered", "Bool"),
             ("writes", "Set<String>"),
             ("names", "Set<String>"),
             ("env", "Set<String>"),

@@ -57,6 +57,8 @@ fn command(f: &CommandFacts) -> Vec<(String, Value)> {
         ("globals", set(&f.globals)),
         ("unknown", Value::new_set(f.unknown.iter().map(|n| count(*n)))),
         ("open", Value::new_bool(f.open)),
+        ("many", Value::new_bool(f.many)),
+        ("covered", Value::new_bool(f.covered)),
         ("writes", set(&f.writes)),
         ("names", set(&f.names)),
         ("env", set(&f.env)),

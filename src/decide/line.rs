@@ -1,151 +1,558 @@
-//! A line as a person types it → a request, for the lines of `match` and `no match`.
+//! A line → the requests that it really is (DESIGN 3.4).
 //!
-//! This version reads simple commands only. What it cannot read it refuses: a line with an
-//! operator, a redirect or an expansion has no request here, rather than a guessed one.
+//! The line's tree is walked in order, with the directories that the working directory may be
+//! and the variables that were set so far. Every simple command becomes a request, and so do the
+//! commands inside of it. What is not understood becomes a request that no rule names.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
-use crate::model::{
-    CommandRequest, Config, EgressRequest, Request, Surface, Word, canonical_host, global_option, has_globals,
-};
-use crate::parse::parse_url;
+use super::place::{Directories, clean, climbs, is_no_file};
+use super::unwrap::{Inside, inside};
+use super::scripts;
+use crate::model::{CommandRequest, Config, Entry, Place, Program, Request, Surface, Word, ZoneMatcher, program};
+use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
-/// Why a line has no request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LineError {
-    /// An operator or expansion.
-    #[error("`{what}` is not supported in a line yet")]
-    Unsupported {
-        /// The operator.
-        what: String,
-    },
-    /// A quote without its end.
-    #[error("a quote or backslash without its end")]
-    Unclosed,
-    /// Nothing to run.
-    #[error("no command")]
-    Empty,
-    /// Not a request through the proxy.
-    #[error("{message}")]
-    Egress {
-        /// What is wrong.
-        message: String,
-    },
+/// Most requests that are taken from one line; a line with more is denied as a whole.
+pub const MAX_PARTS: usize = 4096;
+
+/// How deep a line may stand inside a line (`sh -c "sh -c …"`).
+pub const MAX_DEPTH: usize = 24;
+
+/// What is known of a line beside its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// Zones, trusted directories.
+    pub config: &'a Config,
+    /// The zones' automata.
+    pub zones: &'a ZoneMatcher,
+    /// Working directory, an absolute path; `None` when nobody said.
+    pub cwd: Option<&'a str>,
+    /// The agent that asks.
+    pub agent: &'a str,
+    /// The machine that it runs on.
+    pub host: &'a str,
+    /// Whether inputs come from outside the session.
+    pub external: bool,
 }
 
-/// Reads a line for a surface.
-///
-/// # Errors
-///
-/// [`LineError`] with what stands in the way.
-pub fn request_from_line(surface: Surface, line: &str, config: &Config) -> Result<Request, LineError> {
-    match surface {
-        Surface::Egress => egress(line).map(Request::Egress),
-        Surface::Commands | Surface::Sudo => command(surface, line, config).map(Request::Command),
+/// What a part's judgement counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It must be permitted.
+    Whole,
+    /// Only rules that restrict it count: another spelling, a candidate, or a carrier.
+    Restricted,
+    /// Only rules that deny it at every tier count: the command of a `sudo`, on the surface without.
+    Denied,
+}
+
+/// One request of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The request.
+    pub request: Request,
+    /// What its judgement counts for.
+    pub role: Role,
+    /// As written.
+    pub text: String,
+    /// Where it stands: "inside `sh -c`", outermost first.
+    pub via: Vec<String>,
+    /// What polctl could not tell about it, each one sentence.
+    pub notes: Vec<String>,
+}
+
+impl Part {
+    /// Whether it stands for something that polctl could not read.
+    pub fn is_unread(&self) -> bool {
+        matches!(&self.request, Request::Command(request) if request.program == UNKNOWN)
     }
 }
 
-/// Reads a line as POSIX quotes it, for what the splitter does not tell: for each word whether
-/// the shell would expand it to file names. An operator, expansion or brace list is an error.
-fn scan(line: &str) -> Result<Vec<bool>, String> {
-    #[derive(PartialEq)]
-    enum In {
-        Plain,
-        Single,
-        Double,
+/// Takes a line of a command surface apart. On the sudo surface the line is the command behind
+/// `sudo`; `-u USER --` in front of it sets the user.
+pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
+    let mut walk = Walk { setting, out: Vec::new(), full: false };
+    let mut state = State {
+        surface,
+        dirs: Directories::start(setting.cwd),
+        env: BTreeSet::new(),
+        functions: BTreeSet::new(),
+        wrappers: BTreeSet::new(),
+        run_as: "root".into(),
+        via: Vec::new(),
+        depth: 0,
+        role: Role::Whole,
+    };
+    let mut script = parse_line(line);
+    if surface == Surface::Sudo {
+        take_user(&mut script, &mut state);
     }
-    let mut state = In::Plain;
-    let mut words = Vec::new();
-    let mut in_word = false;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        if state == In::Plain && c.is_whitespace() && !matches!(c, '\n' | '\r') {
-            in_word = false;
-            continue;
-        }
-        let starts_word = !in_word;
-        if starts_word {
-            words.push(false);
-            in_word = true;
-        }
-        match (&state, c) {
-            (In::Single, '\'') | (In::Double, '"') => state = In::Plain,
-            (In::Single, _) => {}
-            (_, '\\') => {
-                chars.next();
-            }
-            (In::Plain, '\'') => state = In::Single,
-            (In::Plain, '"') => state = In::Double,
-            (_, '$' | '`') => return Err(c.to_string()),
-            (In::Plain, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '{' | '}' | '\n' | '\r') => {
-                return Err(c.escape_default().to_string());
-            }
-            (In::Plain, '#' | '!') if starts_word => return Err(c.to_string()),
-            (In::Plain, '*' | '?' | '[') => {
-                if let Some(last) = words.last_mut() {
-                    *last = true;
-                }
-            }
-            _ => {}
-        }
+    walk.script(&script, &mut state);
+    if walk.out.is_empty() {
+        // A comment, an assignment: what runs is as much as `:` does.
+        walk.nothing(line, &state);
     }
-    Ok(words)
+    if walk.full {
+        walk.out.clear();
+        let note = format!("the line runs more than {MAX_PARTS} commands");
+        walk.unread(line, &state, note);
+    }
+    walk.out
 }
 
-fn command(surface: Surface, line: &str, config: &Config) -> Result<CommandRequest, LineError> {
-    let expands = scan(line).map_err(|what| LineError::Unsupported { what })?;
-    let mut words = shlex::split(line).ok_or(LineError::Unclosed)?;
-    for (word, expands) in words.iter_mut().zip(expands) {
-        if expands {
-            // The shell puts file names here: any number of them, and what they are is not known.
-            word.push(CommandRequest::HOLE);
-        }
-    }
-    let mut words = words.into_iter().peekable();
-    let mut env = BTreeSet::new();
-    while let Some(name) = words.peek().and_then(|w| assignment(w)) {
-        env.insert(name);
-        words.next();
-    }
-    let mut run_as = "root".to_owned();
-    if surface == Surface::Sudo && words.peek().is_some_and(|w| w == "-u") {
-        words.next();
-        run_as = words.next().ok_or(LineError::Empty)?;
-        if words.peek().is_some_and(|w| w == "--") {
-            words.next();
-        }
-    }
-    let path = words.next().filter(|w| !w.is_empty()).ok_or(LineError::Empty)?;
-    if path.contains(CommandRequest::HOLE) {
-        return Err(LineError::Unsupported { what: "a wildcard in the program's name".into() });
-    }
-    if ["sudo", "doas", "env", "timeout", "nice", "nohup", "xargs", "setsid", "command", "exec", "eval"]
-        .contains(&path.as_str())
+/// `-u USER --` in front of an example on the sudo surface.
+fn take_user(script: &mut Script, state: &mut State) {
+    if let [Node::Simple(simple)] = script.nodes.as_mut_slice()
+        && let [flag, user, ..] = simple.words.as_slice()
+        && let (Some("-u"), Some(user)) = (flag.value.known(), user.value.known())
     {
-        return Err(LineError::Unsupported { what: path });
+        user.clone_into(&mut state.run_as);
+        let ended = simple.words.get(2).is_some_and(|word| word.value.known() == Some("--"));
+        simple.words.drain(..if ended { 3 } else { 2 });
     }
-    let program = path.rsplit('/').next().unwrap_or("").to_owned();
-    let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| config.trusted_dirs.iter().any(|d| d == dir));
-    let Normal { globals, words, harmless } = normalise(&program, words.collect());
-    let mut request = CommandRequest::new(surface, &program, words);
-    request.trusted = trusted;
-    request.harmless = harmless;
-    request.globals = globals;
-    request.env = env;
-    request.run_as = run_as;
-    Ok(request)
+}
+
+/// What holds where the walk is.
+#[derive(Clone)]
+struct State {
+    surface: Surface,
+    dirs: Directories,
+    /// Variables that commands of the line may see.
+    env: BTreeSet<String>,
+    /// Functions that the line defines.
+    functions: BTreeSet<String>,
+    wrappers: BTreeSet<String>,
+    run_as: String,
+    via: Vec<String>,
+    depth: usize,
+    role: Role,
+}
+
+struct Walk<'a> {
+    setting: &'a Setting<'a>,
+    out: Vec<Part>,
+    full: bool,
 }
 
 /// The name of an environment assignment.
-fn assignment(word: &str) -> Option<String> {
+pub(super) fn assignment(word: &str) -> Option<String> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let good = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     good.then(|| name.to_owned())
+}
+
+/// Whether a variable that a line sets without `export` may reach a program: POSIX keeps upper
+/// case for the environment; the others here are what programs and zsh are known to read.
+fn may_be_exported(name: &str) -> bool {
+    name.bytes().any(|b| b.is_ascii_uppercase())
+        || name.ends_with("_proxy")
+        || name.starts_with("npm_config_")
+        || matches!(
+            name,
+            "path" | "fpath" | "cdpath" | "manpath" | "module_path" | "fignore" | "mailpath" | "psvar" | "watch" | "prompt"
+        )
+}
+
+impl Walk<'_> {
+    fn script(&mut self, script: &Script, state: &mut State) {
+        self.nodes(&script.nodes, state, false);
+        for doubt in &script.doubts {
+            let mut note = doubt.what.clone();
+            if doubt.text.is_empty() {
+                note.push_str("; the shell may do more than this line says");
+            }
+            self.unread(&doubt.text, state, note);
+            self.salvage(&doubt.text, state);
+        }
+    }
+
+    fn nodes(&mut self, nodes: &[Node], state: &mut State, chained: bool) {
+        for node in nodes {
+            match node {
+                Node::Simple(simple) => self.simple(simple, state, chained),
+                Node::Group(Scope::Own, inner) => {
+                    let mut own = state.clone();
+                    self.nodes(inner, &mut own, false);
+                    // A name that a subshell defines is taken as defined: it errs on the safe side.
+                    state.functions.extend(own.functions);
+                }
+                Node::Group(Scope::Same, inner) => self.nodes(inner, state, chained),
+                Node::Group(Scope::Maybe | Scope::Chain, inner) => {
+                    let before = state.dirs.clone();
+                    self.nodes(inner, state, matches!(node, Node::Group(Scope::Chain, _)));
+                    state.dirs = state.dirs.or(&before);
+                }
+                Node::Function(name, body) => {
+                    state.functions.insert(name.clone());
+                    let mut later = state.clone();
+                    later.dirs = state.dirs.or(&Directories::anywhere());
+                    later.via.push(format!("in the function `{name}`"));
+                    self.nodes(body, &mut later, false);
+                }
+            }
+            if self.full {
+                return;
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, state: &mut State, chained: bool) {
+        let mut own = state.clone();
+        self.assignments(&simple.assignments, &mut own, !simple.words.is_empty());
+        if simple.words.is_empty() {
+            // The shell itself is changed, for everything that follows.
+            state.env.clone_from(&own.env);
+            if simple.redirects.is_empty() {
+                return;
+            }
+        }
+        self.command(&simple.words, &simple.redirects, &simple.text, &own);
+        self.effects(simple, state, chained);
+    }
+
+    fn assignments(&mut self, assignments: &[Assignment], state: &mut State, exported: bool) {
+        for assignment in assignments {
+            if exported || may_be_exported(&assignment.name) {
+                state.env.insert(assignment.name.clone());
+            }
+        }
+    }
+
+    /// What a built-in command changes for the rest of the line.
+    fn effects(&mut self, simple: &Simple, state: &mut State, chained: bool) {
+        let Some(name) = simple.words.first().and_then(|word| word.value.known()) else { return };
+        let operands: Vec<&ShellWord> =
+            simple.words.iter().skip(1).filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t != "-")).collect();
+        match name {
+            "cd" | "chdir" => {
+                let changed = state.dirs.changed(operands.first().copied());
+                // Outside of a chain the next command runs even when this one fails.
+                state.dirs = if chained { changed } else { state.dirs.or(&changed) };
+            }
+            "pushd" | "popd" => state.dirs = state.dirs.or(&Directories::anywhere()),
+            "export" | "declare" | "typeset" | "readonly" | "local" => {
+                for word in operands {
+                    match &word.value {
+                        Value::Known(text) | Value::Starts(text) => {
+                            state.env.insert(assignment(text).unwrap_or_else(|| text.clone()));
+                        }
+                        Value::Files(_) | Value::Any => {
+                            state.env.insert("?".into());
+                        }
+                    }
+                }
+            }
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                for word in operands {
+                    let name = word.value.known().unwrap_or("?").to_owned();
+                    if may_be_exported(&name) {
+                        state.env.insert(name);
+                    }
+                }
+            }
+            "printf" => {
+                if simple.words.get(1).is_some_and(|word| word.value.known() == Some("-v"))
+                    && let Some(name) = simple.words.get(2)
+                {
+                    state.env.insert(name.value.known().unwrap_or("?").to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A command and everything inside of it.
+    fn command(&mut self, words: &[ShellWord], redirects: &[Redirect], text: &str, state: &State) {
+        if self.out.len() >= MAX_PARTS || state.depth > MAX_DEPTH {
+            self.full = true;
+            return;
+        }
+        let Some((first, words)) = words.split_first() else {
+            return self.push(":", true, &[], redirects, text, state, &[]);
+        };
+        let Some(path) = first.value.known().filter(|path| !path.is_empty()) else {
+            let note = "its program is only known at run time".to_owned();
+            self.push(UNKNOWN, false, words, redirects, text, state, &[note]);
+            return self.candidates(words, state);
+        };
+        if path.contains(CommandRequest::HOLE) || path.contains(CommandRequest::SEPARATOR) {
+            return self.unread(text, state, "its program's name holds a control character".into());
+        }
+        let name = path.rsplit('/').next().unwrap_or("").to_owned();
+        let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| self.setting.config.trusted_dirs.iter().any(|d| d == dir))
+            && !state.functions.contains(&name);
+        let known = program(&name);
+        let found = known.map(|program| inside(program, words, redirects)).unwrap_or_default();
+        let mut notes: Vec<String> = found.opaque.map(str::to_owned).into_iter().collect();
+        if let Some(program) = known {
+            notes.extend(self.script_notes(program, words));
+        }
+        if redirects.iter().any(|r| matches!(r, Redirect::Read(w) | Redirect::Write(w) if network(w))) {
+            notes.push("a redirect opens a connection".into());
+        }
+        self.own_request(&name, trusted, known, words, redirects, text, state, &found, &notes);
+        self.insides(&name, found, state);
+    }
+
+    /// The request of the command itself, and other spellings of it.
+    #[expect(clippy::too_many_arguments, reason = "what is known of one command")]
+    fn own_request(
+        &mut self,
+        name: &str,
+        trusted: bool,
+        known: Option<&'static Program<'static>>,
+        words: &[ShellWord],
+        redirects: &[Redirect],
+        text: &str,
+        state: &State,
+        found: &Inside,
+        notes: &[String],
+    ) {
+        let mut state = state.clone();
+        let covered = found.carries;
+        if covered && state.role == Role::Whole && !known.is_some_and(|p| elsewhere(p, words)) {
+            state.role = Role::Restricted;
+        }
+        let mut request = self.request(name, trusted, known, found.own.as_deref().unwrap_or(words), redirects, &state, notes);
+        request.covered = state.role == Role::Restricted && covered;
+        self.keep(request, text, &state, notes);
+        let mut variants: Vec<Vec<ShellWord>> = Vec::new();
+        if found.own.is_some() {
+            variants.push(words.to_vec());
+        }
+        if let Some(reordered) = known.and_then(|program| options_last(program, words)) {
+            variants.push(reordered);
+        }
+        for variant in variants {
+            let mut restricted = state.clone();
+            restricted.role = restricted.role.max(Role::Restricted);
+            let request = self.request(name, trusted, known, &variant, redirects, &restricted, notes);
+            self.keep(request, text, &restricted, &[]);
+        }
+    }
+
+    /// Everything that runs inside a command.
+    fn insides(&mut self, name: &str, found: Inside, state: &State) {
+        let mut inner = state.clone();
+        inner.depth += 1;
+        inner.wrappers.insert(name.to_owned());
+        inner.env.extend(found.env);
+        for command in &found.commands {
+            let text = command.iter().map(|w| w.raw.as_str()).collect::<Vec<_>>().join(" ");
+            if matches!(name, "sudo" | "doas") && state.surface == Surface::Commands {
+                let mut raised = inner.clone();
+                raised.surface = Surface::Sudo;
+                raised.run_as = found.user.clone().unwrap_or_else(|| "root".into());
+                raised.via.push(format!("behind `{name}`"));
+                self.command(command, &[], &text, &raised);
+                // A command that is denied is not less so with more rights.
+                let mut denied = inner.clone();
+                denied.role = Role::Denied;
+                denied.via.push(format!("behind `{name}`, by the rules for commands without"));
+                self.command(command, &[], &text, &denied);
+                continue;
+            }
+            let mut inner = inner.clone();
+            inner.via.push(format!("behind `{name}`"));
+            self.command(command, &[], &text, &inner);
+        }
+        for line in &found.lines {
+            let mut inner = inner.clone();
+            inner.via.push(format!("inside `{name}`"));
+            if inner.depth > MAX_DEPTH {
+                self.full = true;
+                return;
+            }
+            self.script(&parse_line(line), &mut inner);
+        }
+        for candidate in &found.candidates {
+            self.candidates(candidate, &inner);
+        }
+    }
+
+    /// Words that may begin a command: rules that restrict it count.
+    fn candidates(&mut self, words: &[ShellWord], state: &State) {
+        let mut state = state.clone();
+        state.role = state.role.max(Role::Restricted);
+        state.depth += 1;
+        for at in 0..words.len() {
+            let tail = words.get(at..).unwrap_or_default();
+            if let Some(text) = tail.first().and_then(|w| w.value.known())
+                && !text.is_empty()
+                && !text.starts_with('-')
+            {
+                let raw = tail.iter().map(|w| w.raw.as_str()).collect::<Vec<_>>().join(" ");
+                state.via = vec!["if it begins a command".into()];
+                let name = text.rsplit('/').next().unwrap_or("");
+                let request =
+                    self.request(name, true, program(name), tail.get(1..).unwrap_or_default(), &[], &state, &[]);
+                self.keep(request, &raw, &state, &[]);
+            }
+            if self.out.len() >= MAX_PARTS {
+                self.full = true;
+                return;
+            }
+        }
+    }
+
+    /// The words of a text that could not be read: any of them may begin a command.
+    fn salvage(&mut self, text: &str, state: &State) {
+        for piece in text.split(['\n', ';', '&', '|', '(', ')', '{', '}', '`', '<', '>']) {
+            let words: Vec<ShellWord> = piece
+                .split(|c: char| c.is_whitespace())
+                .map(|word| word.trim_matches(['"', '\'', '$', '\\']))
+                .filter(|word| !word.is_empty())
+                .map(ShellWord::known)
+                .collect();
+            self.candidates(&words, state);
+        }
+    }
+
+    fn script_notes(&self, program: &Program<'static>, words: &[ShellWord]) -> Option<String> {
+        let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+        let entries = program.entries(&known);
+        let language = entries.iter().rev().find_map(|entry| entry.script)?;
+        let options: Vec<&str> = entries.iter().flat_map(|e| e.script_options.iter().copied()).collect();
+        let takes: Vec<&str> = entries.iter().flat_map(|e| e.values.iter().copied()).collect();
+        let mut scripts: Vec<Option<&str>> = Vec::new();
+        let mut first = None;
+        let mut at = 0;
+        while let Some(word) = known.get(at) {
+            at += 1;
+            match word {
+                Some(text) if text.starts_with('-') && text.len() > 1 => {
+                    let (name, glued) = text.split_once('=').map_or((*text, None), |(n, v)| (n, Some(v)));
+                    // `-ne SCRIPT`: the last letter of a cluster takes the next word.
+                    let last = name.strip_prefix('-').filter(|n| !n.starts_with('-')).and_then(|n| n.chars().last());
+                    let last = last.map(|c| format!("-{c}"));
+                    let is = |list: &[&str]| list.contains(&name) || last.as_deref().is_some_and(|l| list.contains(&l));
+                    if is(&options) {
+                        scripts.push(glued.or_else(|| known.get(at).copied().flatten()));
+                        at += usize::from(glued.is_none());
+                    } else if let Some(option) = options.iter().find(|o| o.len() == 2 && name.starts_with(**o)) {
+                        scripts.push(name.get(option.len()..));
+                    } else if is(&takes) && glued.is_none() {
+                        at += 1;
+                    }
+                }
+                word if first.is_none() => first = Some(*word),
+                _ => {}
+            }
+        }
+        if scripts.is_empty() {
+            scripts.extend(first);
+        }
+        let plain = scripts.iter().all(|script| script.is_some_and(|script| scripts::is_plain(language, script)));
+        (!plain).then(|| format!("its script may do more than read and print, or is no {language} that polctl reads"))
+    }
+
+    /// A request that no rule names.
+    fn unread(&mut self, text: &str, state: &State, note: String) {
+        self.push(UNKNOWN, false, &[], &[], text, state, &[note]);
+    }
+
+    fn nothing(&mut self, text: &str, state: &State) {
+        self.push(":", true, &[], &[], text, state, &[]);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what is known of one command")]
+    fn push(
+        &mut self,
+        name: &str,
+        trusted: bool,
+        words: &[ShellWord],
+        redirects: &[Redirect],
+        text: &str,
+        state: &State,
+        notes: &[String],
+    ) {
+        let request = self.request(name, trusted, program(name), words, redirects, state, notes);
+        self.keep(request, text, state, notes);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what is known of one command")]
+    fn request(
+        &self,
+        name: &str,
+        trusted: bool,
+        known: Option<&'static Program<'static>>,
+        words: &[ShellWord],
+        redirects: &[Redirect],
+        state: &State,
+        notes: &[String],
+    ) -> CommandRequest {
+        let normal = normalise(known, words);
+        let mut request = CommandRequest::new(state.surface, name, normal.words);
+        self.setting.agent.clone_into(&mut request.agent);
+        self.setting.host.clone_into(&mut request.host);
+        request.external = self.setting.external;
+        request.trusted = trusted;
+        request.harmless = normal.harmless && notes.is_empty();
+        request.globals = normal.globals;
+        request.env.clone_from(&state.env);
+        request.wrappers.clone_from(&state.wrappers);
+        request.run_as.clone_from(&state.run_as);
+        request.place = state.dirs.place(words, self.setting.zones);
+        for redirect in redirects {
+            match redirect {
+                Redirect::Write(word) => {
+                    if !word.value.known().is_some_and(is_no_file) {
+                        request.writes.extend(state.dirs.target(&word.value, self.setting.zones));
+                    }
+                    request.dynamic |= word.value.known().is_none();
+                }
+                Redirect::Read(word) => {
+                    let named: Place = state.dirs.place(std::slice::from_ref(word), self.setting.zones);
+                    request.place.zones.extend(named.zones);
+                    match &word.value {
+                        Value::Known(path) => request.place.zones.extend(self.setting.zones.argument(path)),
+                        _ => request.dynamic = true,
+                    }
+                }
+                Redirect::Process(_) => request.dynamic = true,
+                Redirect::Text(Value::Known(_)) | Redirect::Descriptor => {}
+                Redirect::Text(_) => request.dynamic = true,
+            }
+        }
+        request
+    }
+
+    fn keep(&mut self, request: CommandRequest, text: &str, state: &State, notes: &[String]) {
+        if self.out.len() >= MAX_PARTS {
+            self.full = true;
+            return;
+        }
+        self.out.push(Part {
+            request: Request::Command(request),
+            role: state.role,
+            text: text.to_owned(),
+            via: state.via.clone(),
+            notes: notes.to_vec(),
+        });
+    }
+}
+
+/// Stands for a program that is not known; no rule can name it.
+const UNKNOWN: &str = "\u{1a}";
+
+/// Bash opens connections for these names.
+fn network(word: &ShellWord) -> bool {
+    match &word.value {
+        Value::Known(text) | Value::Starts(text) | Value::Files(text) => {
+            text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/")
+        }
+        Value::Any => false,
+    }
+}
+
+/// Whether the command inside runs in another place or as another user, so that a rule must
+/// permit the program that takes it there.
+fn elsewhere(program: &Program<'static>, words: &[ShellWord]) -> bool {
+    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+    program.entries(&known).iter().any(|entry| entry.elsewhere)
 }
 
 /// The words behind a program, taken apart.
@@ -156,38 +563,98 @@ struct Normal {
     harmless: bool,
 }
 
-/// Takes known options before the sub-command away, so that every spelling reaches the rules.
-/// An unknown one leaves open where the sub-command stands.
-fn normalise(program: &str, words: Vec<String>) -> Normal {
-    let mut normal = Normal { globals: Vec::new(), words: Vec::new(), harmless: true };
-    let mut rest = strip(program, words, &mut normal);
-    if let Some(first) = rest.first().cloned() {
-        let nested = format!("{program} {first}");
-        if has_globals(&nested) && normal.words.is_empty() {
-            normal.words.push(Word::Known(first));
-            rest.remove(0);
-            rest = strip(&nested, rest, &mut normal);
-        }
+fn word(word: &ShellWord) -> Word {
+    match &word.value {
+        // A path that climbs is matched as what it leads to.
+        Value::Known(text) if climbs(text) => Word::Known(clean(text)),
+        Value::Known(text) => Word::Known(text.clone()),
+        Value::Starts(_) => Word::Value,
+        Value::Files(pattern) => Word::Files(pattern.clone()),
+        Value::Any => Word::Open,
     }
-    normal.words.extend(rest.into_iter().map(Word::Known));
+}
+
+/// Takes known options before the sub-command away, and those that may stand anywhere, so that
+/// every spelling reaches the rules. An unknown one leaves open where the sub-command stands.
+fn normalise(known: Option<&'static Program<'static>>, words: &[ShellWord]) -> Normal {
+    let mut normal = Normal { globals: Vec::new(), words: Vec::new(), harmless: true };
+    let mut words: Vec<Word> = words.iter().map(word).collect();
+    let Some(program) = known else {
+        normal.words = words;
+        return normal;
+    };
+    if program.entry.bundle
+        && let Some(Word::Known(first)) = words.first_mut()
+        && !first.is_empty()
+        && first.bytes().all(|b| b.is_ascii_alphabetic())
+    {
+        first.insert(0, '-');
+    }
+    // Options before the sub-command, and before a deeper one.
+    let mut path: Vec<String> = Vec::new();
+    loop {
+        let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
+        let Some(entry) = program.sub(&borrowed).filter(|entry| !entry.globals.is_empty()) else { break };
+        words = strip(entry, program.dashed, words, &mut normal);
+        let Some(Word::Known(first)) = words.first().cloned() else { break };
+        if first.starts_with('-') {
+            break;
+        }
+        let name = if path.is_empty() { program.canonical_sub(&first).to_owned() } else { first };
+        path.push(name.clone());
+        normal.words.push(Word::Known(name));
+        words.remove(0);
+    }
+    if normal.words.is_empty()
+        && let Some(Word::Known(first)) = words.first_mut()
+    {
+        *first = program.canonical_sub(first).to_owned();
+    }
+    anywhere(program, &mut words, &mut normal);
+    normal.words.extend(words);
     normal
 }
 
-fn strip(program: &str, mut words: Vec<String>, normal: &mut Normal) -> Vec<String> {
-    if !has_globals(program) {
-        return words;
-    }
-    loop {
-        let Some(word) = words.first().filter(|w| w.starts_with('-') && w.len() > 1).cloned() else { return words };
-        if let Some((option, glued)) = global_option(program, &word) {
-            let taken = if option.takes_value && !glued { 2 } else { 1 };
-            let taken: Vec<String> = words.drain(..taken.min(words.len())).collect();
+/// Takes a global option off the front of the words; how many words it was.
+fn global_at(
+    entry: &Entry<'static>,
+    dashed: bool,
+    words: &[Word],
+    anywhere: bool,
+    normal: &mut Normal,
+) -> Option<usize> {
+    let Some(Word::Known(word)) = words.first() else { return None };
+    let (option, glued) = entry.global(word, dashed).filter(|(global, _)| global.anywhere || !anywhere)?;
+    let taken = if option.takes_value && !glued { 2 } else { 1 };
+    let mut harmless = option.harmless;
+    for word in words.iter().take(taken) {
+        match word {
             // What `..` leads to is not known here, so such a directory is not overlooked.
-            normal.harmless &= option.harmless && !taken.iter().any(|w| w.contains(".."));
-            normal.globals.extend(taken);
+            Word::Known(text) => {
+                harmless &= !text.contains("..");
+                normal.globals.push(text.clone());
+            }
+            _ => {
+                harmless = false;
+                normal.globals.push(CommandRequest::HOLE.to_string());
+            }
+        }
+    }
+    normal.harmless &= harmless;
+    Some(taken.min(words.len()))
+}
+
+fn strip(entry: &Entry<'static>, dashed: bool, mut words: Vec<Word>, normal: &mut Normal) -> Vec<Word> {
+    loop {
+        let Some(Word::Known(word)) = words.first() else { return words };
+        if !word.starts_with('-') || word.len() < 2 {
+            return words;
+        }
+        if let Some(taken) = global_at(entry, dashed, &words, false, normal) {
+            words.drain(..taken);
             continue;
         }
-        if words.iter().any(|w| !w.starts_with('-')) {
+        if words.iter().any(|w| !matches!(w, Word::Known(text) if text.starts_with('-'))) {
             // It may take the next word as its value or not: the sub-command is not certain.
             normal.harmless = false;
             normal.words.push(Word::Open);
@@ -196,100 +663,56 @@ fn strip(program: &str, mut words: Vec<String>, normal: &mut Normal) -> Vec<Stri
     }
 }
 
-fn egress(line: &str) -> Result<EgressRequest, LineError> {
-    let fail = |message: String| LineError::Egress { message };
-    let mut words = line.split_whitespace();
-    let (Some(method), Some(url)) = (words.next(), words.next()) else {
-        return Err(fail("a request is a method and a URL: `GET https://api.example.com/`".into()));
-    };
-    if method.is_empty() || !method.bytes().all(|b| b.is_ascii_uppercase() || b == b'-') {
-        return Err(fail(format!("`{method}` is no method; write it in upper case")));
+/// Takes away options that mean the same wherever they stand, up to `--`.
+fn anywhere(program: &Program<'static>, words: &mut Vec<Word>, normal: &mut Normal) {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if matches!(word, Word::Known(text) if text == "--") {
+            return;
+        }
+        match global_at(&program.entry, program.dashed, words.get(at..).unwrap_or_default(), true, normal) {
+            Some(taken) => {
+                words.drain(at..at + taken);
+            }
+            None => at += 1,
+        }
     }
-    let mut secrets = BTreeSet::new();
-    for word in words {
-        match word.strip_prefix("secret=") {
-            Some(secret) => secrets.insert(secret.to_owned()),
-            None => return Err(fail(format!("`{word}` behind the URL; only `secret=…` may stand there"))),
-        };
-    }
-    // The query is no part of what rules are matched against.
-    let url = url.split(['?', '#']).next().unwrap_or("");
-    let parts = parse_url(url).map_err(|(message, _)| fail(message))?;
-    let address: Option<IpAddr> = parts.host.parse().ok();
-    let host = match address {
-        Some(address) => address.to_string(),
-        None => canonical_host(parts.host).map_err(|why| fail(format!("the host `{}` {why}", parts.host)))?,
-    };
-    let mut segments: Vec<String> = parts.path.split('/').skip(1).map(str::to_owned).collect();
-    if segments == [""] {
-        segments.clear();
-    }
-    if let Some(bad) =
-        segments.iter().find(|s| *s == "." || *s == ".." || s.contains(['%', '\\']) || s.contains(char::is_control))
-    {
-        return Err(fail(format!("the path segment `{bad}` is not in canonical form")));
-    }
-    Ok(EgressRequest {
-        agent: "agent".into(),
-        machine: "host".into(),
-        method: method.into(),
-        scheme: parts.scheme,
-        host,
-        address,
-        peer: None,
-        port: parts.port.unwrap_or_else(|| parts.scheme.default_port()),
-        segments,
-        secrets,
-        external: false,
-    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::Word::{Known, Open};
-
-    fn words(line: &str) -> Normal {
-        let argv = shlex::split(line).unwrap();
-        normalise(&argv[0], argv[1..].to_vec())
-    }
-
-    #[test]
-    fn global_options_are_taken_away() {
-        let list = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        for (line, globals, want, harmless) in [
-            ("git -C /r push -f", "-C /r", "push -f", true),
-            ("git -C ../r push -f", "-C ../r", "push -f", false),
-            ("git -c core.pager=x status", "-c core.pager=x", "status", false),
-            ("kubectl --context c -nfoo delete pod x", "--context c -nfoo", "delete pod x", true),
-            ("aws --profile p s3 rb x", "--profile p", "s3 rb x", true),
-            ("docker compose -p x down -v", "-p x", "compose down -v", true),
-            ("git --version", "", "--version", true),
-            ("ls -C /r", "", "-C /r", true),
-        ] {
-            let want = Normal { globals: list(globals), words: list(want).into_iter().map(Known).collect(), harmless };
-            assert_eq!(words(line), want, "{line}");
-        }
-        let unknown = words("git --frob push");
-        assert_eq!((unknown.words.first(), unknown.harmless), (Some(&Open), false));
-    }
-
-    #[test]
-    fn operators_are_seen_and_quotes_respected() {
-        for (line, want) in [
-            ("a b", Ok(vec![false, false])),
-            ("a | b", Err("|")),
-            ("a 'b|c' \"d;e\" f\\&", Ok(vec![false; 4])),
-            ("a \"$x\"", Err("$")),
-            ("a '$x'", Ok(vec![false, false])),
-            ("a\nb", Err("\\n")),
-            ("a #b", Err("#")),
-            ("a b#c", Ok(vec![false, false])),
-            ("{ a; }", Err("{")),
-            ("cat ~/.ss{h,}/id", Err("{")),
-            ("cat ~/.ss?/id /* '*'", Ok(vec![false, true, true, false])),
-        ] {
-            assert_eq!(scan(line), want.map_err(str::to_owned), "{line}");
+/// The words with options, and the values that they surely take, behind the operands: a rule
+/// that restricts by place must not be passed by an option in between.
+fn options_last(program: &Program<'static>, words: &[ShellWord]) -> Option<Vec<ShellWord>> {
+    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+    let entries = program.entries(&known);
+    let takes = |option: &str| {
+        entries.iter().any(|e| {
+            e.values.contains(&option) || e.globals.iter().any(|g| g.option == option && g.takes_value)
+        })
+    };
+    let (mut operands, mut options) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    let mut moved = false;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        match word.value.known() {
+            Some("--") => {
+                operands.extend(words.get(at..).unwrap_or_default().iter().cloned());
+                break;
+            }
+            Some(text) if text.starts_with('-') && text.len() > 1 => {
+                options.push(word.clone());
+                if takes(text)
+                    && let Some(value) = words.get(at)
+                {
+                    options.push(value.clone());
+                    at += 1;
+                }
+            }
+            _ => {
+                moved |= !options.is_empty();
+                operands.push(word.clone());
+            }
         }
     }
+    moved.then(|| operands.into_iter().chain(options).collect())
 }

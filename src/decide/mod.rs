@@ -5,38 +5,128 @@
 //! program, so only the slice of the program at hand is loaded.
 
 mod context;
+mod egress;
 mod line;
+mod place;
+mod scripts;
+mod unwrap;
+mod verdict;
+mod why;
 
-pub use line::{LineError, request_from_line};
+pub use line::{MAX_DEPTH, MAX_PARTS, Part, Role, Setting, parts};
+pub use verdict::{Answer, Judgement, Reason, Verdict, judge, judge_request};
+pub use why::{explain, failing, why_not};
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use cedar_policy::{Authorizer, Decision, Entities, PolicySet as CedarSet};
+use cedar_policy::{Authorizer, Decision, Effect, Entities, PolicySet as CedarSet};
 
 use crate::compile::{CompileError, Compiled, Policy, PolicyIndex, render};
-use crate::model::{Facts, RUNGS, Surface};
+use crate::model::{EgressRequest, Facts, RUNGS, Request, Surface};
 use crate::source::SourceMap;
 
-/// Asks Cedar about requests, loading only what can apply.
+/// Why a line has no request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// Something that polctl does not read or does not know.
+    #[error("{what}")]
+    Unclear {
+        /// What it is.
+        what: String,
+    },
+    /// Not a request through the proxy.
+    #[error("{message}")]
+    Egress {
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Reads a request through the proxy: `GET https://api.example.com/`.
+///
+/// # Errors
+///
+/// [`LineError::Egress`] with what is wrong.
+pub fn egress_request(line: &str) -> Result<EgressRequest, LineError> {
+    egress::egress(line)
+}
+
+/// Every request that a line of any surface is.
+///
+/// # Errors
+///
+/// [`LineError`] when the line cannot be read as a whole.
+pub fn requests(surface: Surface, line: &str, setting: &Setting<'_>) -> Result<Vec<Request>, LineError> {
+    if surface == Surface::Egress {
+        return Ok(vec![Request::Egress(egress::egress(line)?)]);
+    }
+    let found = parts(surface, line, setting);
+    if let Some(note) = found.iter().filter(|part| part.is_unread()).flat_map(|part| &part.notes).next() {
+        return Err(LineError::Unclear { what: note.clone() });
+    }
+    Ok(found.into_iter().filter(|part| part.role != Role::Denied).map(|part| part.request).collect())
+}
+
+/// Where slices of a policy set come from: a compiled set, or a bundle.
+pub trait Slices {
+    /// Whether some file of the set covers the surface; what none covers permits nothing.
+    fn covers(&self, surface: Surface) -> bool;
+
+    /// The policies that can apply to a request, and those of every request.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`], a defect or a damaged bundle.
+    fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError>;
+}
+
+/// Asks Cedar at a rung.
+///
+/// # Errors
+///
+/// [`CompileError`] when evaluation fails: a defect, never an answer.
+pub(crate) fn ask(slices: &mut dyn Slices, surface: Surface, facts: &Facts, rung: u8) -> Result<Answer, CompileError> {
+    if !slices.covers(surface) {
+        return Ok(Answer { allowed: false, reasons: Vec::new() });
+    }
+    let slice = slices.slice(surface, facts)?;
+    let request = context::request(surface, facts, rung)?;
+    let response = Authorizer::new().is_authorized(&request, &slice, &Entities::empty());
+    if let Some(error) = response.diagnostics().errors().next() {
+        return Err(CompileError::Request { message: error.to_string() });
+    }
+    let mut reasons: Vec<Reason> = response
+        .diagnostics()
+        .reason()
+        .filter_map(|id| slice.policy(id))
+        .map(|policy| Reason {
+            id: policy.id().to_string(),
+            forbids: policy.effect() == Effect::Forbid,
+            source: policy.annotation("source").unwrap_or_default().to_owned(),
+            rule: policy.annotation("rule").unwrap_or_default().to_owned(),
+            tier: policy.annotation("tier").and_then(|tier| tier.parse().ok()),
+            why: policy.annotation("why").unwrap_or_default().to_owned(),
+        })
+        .collect();
+    reasons.sort();
+    Ok(Answer { allowed: response.decision() == Decision::Allow, reasons })
+}
+
+/// A compiled set, asked through Cedar; only what can apply is loaded.
 pub struct Decider<'a> {
     compiled: &'a Compiled,
     map: &'a SourceMap,
     index: PolicyIndex,
     /// By surface and positions of the policies in it.
-    slices: HashMap<(Surface, Vec<usize>), CedarSet>,
-    authorizer: Authorizer,
+    slices: HashMap<(Surface, Vec<usize>), Rc<CedarSet>>,
 }
 
 impl<'a> Decider<'a> {
     /// A decider for a compiled set.
     pub fn new(compiled: &'a Compiled, map: &'a SourceMap) -> Self {
-        Decider {
-            compiled,
-            map,
-            index: PolicyIndex::new(&compiled.policies),
-            slices: HashMap::new(),
-            authorizer: Authorizer::new(),
-        }
+        Decider { compiled, map, index: PolicyIndex::new(&compiled.policies), slices: HashMap::new() }
     }
 
     /// The set that is asked.
@@ -57,21 +147,7 @@ impl<'a> Decider<'a> {
     /// [`CompileError`] when the generated Cedar does not parse or evaluation fails: defects,
     /// never an answer.
     pub fn allows(&mut self, surface: Surface, facts: &Facts, rung: u8) -> Result<bool, CompileError> {
-        if !self.compiled.set.surfaces.contains_key(&surface) {
-            return Ok(false);
-        }
-        let key = (surface, self.index.candidates(surface, facts));
-        if !self.slices.contains_key(&key) {
-            let slice = self.slice(&key.1)?;
-            self.slices.insert(key.clone(), slice);
-        }
-        let Some(slice) = self.slices.get(&key) else { return Ok(false) };
-        let request = context::request(surface, facts, rung)?;
-        let response = self.authorizer.is_authorized(&request, slice, &Entities::empty());
-        if let Some(error) = response.diagnostics().errors().next() {
-            return Err(CompileError::Request { message: error.to_string() });
-        }
-        Ok(response.decision() == Decision::Allow)
+        ask(self, surface, facts, rung).map(|answer| answer.allowed)
     }
 
     /// The lowest rung at which Cedar allows the request; `None`: denied at every rung.
@@ -88,7 +164,7 @@ impl<'a> Decider<'a> {
         Ok(None)
     }
 
-    fn slice(&self, positions: &[usize]) -> Result<CedarSet, CompileError> {
+    fn load(&self, positions: &[usize]) -> Result<CedarSet, CompileError> {
         let mut set = CedarSet::new();
         let mut add = |policy: cedar_policy::Policy| {
             let id = policy.id().to_string();
@@ -101,5 +177,21 @@ impl<'a> Decider<'a> {
             add(guardrail.parse()?)?;
         }
         Ok(set)
+    }
+}
+
+impl Slices for Decider<'_> {
+    fn covers(&self, surface: Surface) -> bool {
+        self.compiled.set.surfaces.contains_key(&surface)
+    }
+
+    fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError> {
+        let key = (surface, self.index.candidates(surface, facts));
+        if let Some(slice) = self.slices.get(&key) {
+            return Ok(Rc::clone(slice));
+        }
+        let slice = Rc::new(self.load(&key.1)?);
+        self.slices.insert(key, Rc::clone(&slice));
+        Ok(slice)
     }
 }

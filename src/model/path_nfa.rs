@@ -268,6 +268,77 @@ impl PathNfa {
         self.close(next)
     }
 
+    /// States behind one character that is no slash and, where `plain`, no dot.
+    fn step_wild(&self, states: &States, plain: bool) -> States {
+        if states.first() == Some(&ABSORBED) {
+            return states.clone();
+        }
+        let reads = |class: &Class| match class {
+            Class::Char(c) => *c != '/' && !(plain && *c == '.'),
+            Class::OneOf(list) => list.chars().any(|c| c != '/' && !(plain && c == '.')),
+            Class::NotSlash | Class::NoneOf(_) | Class::Any => true,
+        };
+        let mut next = Vec::new();
+        for state in states {
+            for (class, to) in self.nodes.get(*state as usize).map_or(&[][..], |n| n.reads.as_slice()) {
+                if reads(class) && !next.contains(to) {
+                    next.push(*to);
+                }
+            }
+        }
+        self.close(next)
+    }
+
+    /// Either of two sets of states.
+    fn either(a: &States, b: &States) -> States {
+        let mut union: States = a.iter().chain(b).copied().collect();
+        union.sort_unstable();
+        union.dedup();
+        if union.last() == Some(&ABSORBED) { vec![ABSORBED] } else { union }
+    }
+
+    /// Whether some file name that a shell's pattern matches is accepted. `*`, `?` and `[…]`
+    /// stand for no slash, nor for a dot at the start of a name.
+    pub(super) fn may_match(&self, pattern: &str) -> bool {
+        // States in which the name has not begun, and in which it has.
+        let (mut fresh, mut begun) = (self.start(), States::new());
+        // A wildcard stood before the name began: no dot may follow as its first character.
+        let mut starred = false;
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '*' => {
+                    starred = true;
+                    begun = PathNfa::either(&begun, &self.step_wild(&fresh, true));
+                    loop {
+                        let union = PathNfa::either(&begun, &self.step_wild(&begun, false));
+                        if union == begun {
+                            break;
+                        }
+                        begun = union;
+                    }
+                    continue;
+                }
+                '?' | '[' => {
+                    if c == '[' {
+                        chars.by_ref().find(|c| *c == ']');
+                    }
+                    begun = PathNfa::either(&self.step_wild(&begun, false), &self.step_wild(&fresh, true));
+                }
+                c => {
+                    let first = if c == '.' && starred { States::new() } else { self.step(&fresh, c) };
+                    begun = PathNfa::either(&self.step(&begun, c), &first);
+                }
+            }
+            fresh = States::new();
+            starred = false;
+            if c == '/' {
+                fresh = std::mem::take(&mut begun);
+            }
+        }
+        self.accepts(&begun) || self.accepts(&fresh)
+    }
+
     /// The characters that lead elsewhere than one which no pattern mentions.
     pub(crate) fn interesting(&self, states: &States, out: &mut Vec<char>) {
         for (class, _) in states.iter().filter_map(|s| self.nodes.get(*s as usize)).flat_map(|n| &n.reads) {

@@ -17,6 +17,8 @@ pub enum Word {
     Known(String),
     /// One argument whose text is only known at run time, and which is surely no option.
     Value,
+    /// The names of files that match this pattern, one or more; surely no options.
+    Files(String),
     /// Anything: it may split into many words, vanish, or be an option.
     Open,
 }
@@ -43,8 +45,12 @@ pub struct CommandRequest {
     pub program: String,
     /// Whether it was named bare or by a path in a trusted directory.
     pub trusted: bool,
-    /// Whether every option before the sub-command is known to be harmless.
+    /// Whether every option before the sub-command is known to be harmless, and nothing in the
+    /// words is known to run or write what they do not say.
     pub harmless: bool,
+    /// Whether it only carries a command that is a request of its own (`timeout 9 git status`):
+    /// rules that restrict it count, and no rule need permit it.
+    pub covered: bool,
     /// Options before the sub-command, with their values, as they were taken away.
     pub globals: Vec<String>,
     /// Arguments after normalisation.
@@ -80,6 +86,7 @@ impl CommandRequest {
             program: program.into(),
             trusted: true,
             harmless: true,
+            covered: false,
             globals: Vec::new(),
             words,
             writes: BTreeSet::new(),
@@ -101,14 +108,25 @@ impl CommandRequest {
         let mut known_words = Vec::new();
         let mut line = String::from(Self::SEPARATOR);
         let mut open = false;
+        let mut many = false;
+        let mut runtime = false;
         for (index, word) in self.words.iter().enumerate() {
             let position = index + 1;
             let text = match word {
                 Word::Known(text) if !text.contains([Self::SEPARATOR, Self::HOLE, '\0']) => Some(text),
-                Word::Value => None,
+                Word::Value => {
+                    runtime = true;
+                    None
+                }
+                Word::Files(pattern) => {
+                    many = true;
+                    names.extend(zones.files(pattern));
+                    None
+                }
                 // A word that the context cannot hold is treated as knowing nothing of it.
                 Word::Open | Word::Known(_) => {
                     open = true;
+                    runtime = true;
                     None
                 }
             };
@@ -121,17 +139,17 @@ impl CommandRequest {
                 unknown.insert(position.min(MAX_WORDS + 1));
             }
             line.push(Self::SEPARATOR);
-            if open {
+            if open || many {
                 unknown.extend(position.min(MAX_WORDS + 1)..=MAX_WORDS + 1);
             }
             if position <= MAX_WORDS {
-                args.push(text.filter(|_| !open).cloned());
+                args.push(text.filter(|_| !open && !many).cloned());
             }
         }
         if self.place.known {
             names.remove(Zones::UNRESOLVED);
         }
-        if !unknown.is_empty() {
+        if runtime {
             // What is not known may name anything.
             names.insert(Zones::UNRESOLVED.to_owned());
         }
@@ -149,9 +167,11 @@ impl CommandRequest {
             options,
             certain,
             globals: self.globals.iter().flat_map(|word| option_names(word, single_dash_long(&self.program))).collect(),
-            dynamic: self.dynamic || !unknown.is_empty(),
+            dynamic: self.dynamic || runtime,
             unknown,
             open,
+            many,
+            covered: self.covered,
             writes: self.writes.clone(),
             names,
             env: self.env.clone(),
@@ -171,7 +191,7 @@ impl CommandRequest {
         for word in &self.words {
             let text = match word {
                 Word::Known(text) => text.as_str(),
-                Word::Value => {
+                Word::Value | Word::Files(_) => {
                     may_be_value = false;
                     continue;
                 }
@@ -250,6 +270,10 @@ pub struct CommandFacts {
     pub unknown: BTreeSet<usize>,
     /// `open`: the number of words and the options are not certain.
     pub open: bool,
+    /// `many`: the number of words is not certain; it is `argc` at least.
+    pub many: bool,
+    /// `covered`: what it carries is a request of its own.
+    pub covered: bool,
     /// `writes`
     pub writes: BTreeSet<String>,
     /// `names`
@@ -411,7 +435,7 @@ impl Request {
                         format!("run in a directory of zone `{}`", zones.join("`, `"))
                     });
                 }
-                let hidden = r.words.iter().any(|w| !matches!(w, Word::Known(_)));
+                let hidden = r.words.iter().any(|w| matches!(w, Word::Value | Word::Open));
                 if r.dynamic && !hidden {
                     out.push("with an input that is only known at run time".into());
                 }
@@ -459,6 +483,7 @@ fn command_line(request: &CommandRequest) -> String {
         parts.push(match word {
             Word::Known(text) => quote(text),
             Word::Value => "\"./$VALUE\"".into(),
+            Word::Files(pattern) => pattern.clone(),
             Word::Open => "$WORDS".into(),
         });
     }

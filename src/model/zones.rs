@@ -265,6 +265,24 @@ impl ZoneMatcher {
         self.zones.iter().filter(|zone| zone.path.matches(path)).map(|zone| zone.name.clone()).collect()
     }
 
+    /// The zones that some file of this name pattern may lie in, as [`ZoneMatcher::argument`]
+    /// tells them. A wildcard stands for no slash and for no dot at the start of a name.
+    pub fn files(&self, pattern: &str) -> BTreeSet<String> {
+        let part = pattern.contains(['=', ':', '@', ',']);
+        let automaton = |zone: &Zone| if part { zone.word.may_match(pattern) } else { zone.path.may_match(pattern) };
+        let mut found: BTreeSet<String> =
+            self.zones.iter().filter(|zone| automaton(zone)).map(|zone| zone.name.clone()).collect();
+        let fixed = pattern.split(['*', '?', '[']).next().unwrap_or("");
+        let directory = fixed.rsplit_once('/').map_or("", |(directory, _)| directory);
+        if pattern.starts_with(['/', '~']) && self.path(&format!("{directory}/x")).is_empty() {
+            found.insert(Zones::ELSEWHERE.to_owned());
+        }
+        if self.climbing.matches(pattern) {
+            found.insert(Zones::UNRESOLVED.to_owned());
+        }
+        found
+    }
+
     /// The automaton for arguments that name `zone` ([`Zones::UNRESOLVED`] included).
     pub(crate) fn automaton(&self, zone: &str) -> Option<&PathNfa> {
         if zone == Zones::UNRESOLVED {
@@ -379,6 +397,28 @@ mod tests {
         ] {
             let got: Vec<String> = zones.argument(word).into_iter().collect();
             assert_eq!(got.join(","), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn file_patterns_name_the_zones_of_their_files() {
+        let zones = zones();
+        for (pattern, want) in [
+            ("src/*.rs", ""),
+            ("src/*", ""),
+            ("~/.ss?/id", "credential"),
+            ("~/*/id", "elsewhere"),
+            ("/srv/agents/a/*.c", "workspace"),
+            ("/srv/ag*/x", "elsewhere,workspace"),
+            ("a/.e[mn]v", "credential"),
+            ("a/.*", "credential"),
+            ("/etc/*", "elsewhere"),
+            ("/etc/sha*", "credential,elsewhere"),
+            ("../*.c", "unresolved"),
+            ("if=/root/.n*", "credential"),
+        ] {
+            let got: Vec<String> = zones.files(pattern).into_iter().collect();
+            assert_eq!(got.join(","), want, "{pattern}");
         }
     }
 

@@ -9,6 +9,7 @@ mod command_pattern;
 mod config;
 mod egress_pattern;
 mod set;
+mod shell;
 mod text;
 mod tier_map;
 mod words;
@@ -16,6 +17,9 @@ mod yaml;
 
 pub(crate) use egress_pattern::parse_url;
 pub use set::{CONFIG_NAME, load};
+pub use shell::{
+    Assignment, Doubt, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line, quoted,
+};
 
 use similar::get_close_matches;
 

@@ -196,7 +196,7 @@ impl Options {
         let (mut value, mut ended) = (false, false);
         for word in &request.words {
             let text = match word {
-                Word::Value => {
+                Word::Value | Word::Files(_) => {
                     value = false;
                     continue;
                 }

@@ -133,6 +133,8 @@ pub(super) fn values(dimension: Dimension, leaves: &[(usize, &LeafKey)]) -> Vec<
             names(leaves, &["POST", "DELETE", "GET", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT"], true)
         }
         Dimension::Flag(Flag::Trusted | Flag::Harmless) => vec![(0, Choice::Truth(true)), (8, Choice::Truth(false))],
+        // File name patterns stand for their members; no member is missed without them.
+        Dimension::Flag(Flag::Many) => vec![(0, Choice::Truth(false))],
         Dimension::Flag(_) | Dimension::PlaceKnown => vec![(0, Choice::Truth(false)), (8, Choice::Truth(true))],
         Dimension::Place | Dimension::Set(_) => return sets(dimension, leaves),
         Dimension::Scheme => Scheme::ALL.into_iter().zip(0..).map(|(s, c)| (c, Choice::Scheme(s))).collect(),
@@ -285,7 +287,8 @@ pub(super) fn apply(request: &mut Request, dimension: Dimension, choice: &Choice
                 Flag::Harmless => r.harmless = *truth,
                 Flag::Dynamic => r.dynamic = *truth,
                 Flag::External => r.external = *truth,
-                Flag::Open => {}
+                Flag::Covered => r.covered = *truth,
+                Flag::Open | Flag::Many => {}
             },
             (Dimension::Place, Choice::Names(set)) => r.place.zones.clone_from(set),
             (Dimension::Set(SetAttr::Writes), Choice::Names(set)) => r.writes.clone_from(set),

@@ -1,0 +1,160 @@
+//! Where a command runs: the directories that the working directory may be, as the line changes it.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Place, ZoneMatcher, Zones};
+use crate::parse::{ShellWord, Value};
+
+/// The directories that the working directory may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Directories {
+    /// Absolute, or in a home.
+    known: BTreeSet<String>,
+    /// It may be any other, too: the line changed to one that is not known.
+    lost: bool,
+    /// Nobody said where the line starts.
+    unsaid: bool,
+}
+
+impl Directories {
+    /// The start of a line. A directory that is no absolute path is as if nothing was said.
+    pub(super) fn start(cwd: Option<&str>) -> Self {
+        let cwd = cwd.filter(|path| absolute(path));
+        Directories { known: cwd.map(clean).into_iter().collect(), lost: false, unsaid: cwd.is_none() }
+    }
+
+    /// Any directory at all.
+    pub(super) fn anywhere() -> Self {
+        Directories { known: BTreeSet::new(), lost: true, unsaid: false }
+    }
+
+    /// One of these or of those.
+    pub(super) fn or(&self, other: &Directories) -> Self {
+        Directories {
+            known: self.known.union(&other.known).cloned().collect(),
+            lost: self.lost || other.lost,
+            unsaid: self.unsaid || other.unsaid,
+        }
+    }
+
+    /// Where `cd WORD` leads from here.
+    pub(super) fn changed(&self, target: Option<&ShellWord>) -> Self {
+        match target.map(|word| &word.value) {
+            None => Directories::start(Some("~")),
+            Some(Value::Known(path)) if absolute(path) => Directories::start(Some(path)),
+            Some(Value::Known(path)) if path != "-" => Directories {
+                known: self.known.iter().map(|dir| clean(&format!("{dir}/{path}"))).collect(),
+                // Below a directory that nobody named everything is as unnamed; above it, lost.
+                lost: self.lost || self.unsaid && path.split('/').any(|segment| segment == ".."),
+                unsaid: self.unsaid,
+            },
+            _ => Directories::anywhere(),
+        }
+    }
+
+    /// Every absolute path that a path in text may be.
+    fn resolved(&self, path: &str) -> Vec<String> {
+        if absolute(path) {
+            return vec![path.to_owned()];
+        }
+        self.known.iter().map(|dir| clean(&format!("{dir}/{path}"))).collect()
+    }
+
+    /// What arguments name by where the command runs.
+    pub(super) fn place(&self, words: &[ShellWord], zones: &ZoneMatcher) -> Place {
+        let mut found = BTreeSet::new();
+        for dir in &self.known {
+            found.extend(zones.path(dir));
+        }
+        for word in words {
+            match &word.value {
+                Value::Known(text) => {
+                    // `--file=x` and `a:b` name what stands behind the sign.
+                    for part in std::iter::once(text.as_str()).chain(text.split(['=', ':', '@', ',']).skip(1)) {
+                        if !part.is_empty() && !part.starts_with('-') && (!absolute(part) || climbs(part)) {
+                            for path in self.resolved(part) {
+                                let inside = zones.path(&clean(&path));
+                                if inside.is_empty() && climbs(part) {
+                                    found.insert(Zones::ELSEWHERE.to_owned());
+                                }
+                                found.extend(inside);
+                            }
+                        }
+                    }
+                }
+                Value::Files(pattern) if !absolute(pattern) => {
+                    for dir in &self.known {
+                        found.extend(zones.files(&format!("{dir}/{pattern}")));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.lost {
+            found.insert(Zones::UNRESOLVED.to_owned());
+        }
+        Place { known: !self.unsaid && !self.lost, zones: found }
+    }
+
+    /// The zones of a file that a redirect writes or reads.
+    pub(super) fn target(&self, value: &Value, zones: &ZoneMatcher) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        match value {
+            Value::Known(path) if absolute(path) || !(self.unsaid || self.lost) => {
+                for path in self.resolved(path) {
+                    let inside = zones.path(&clean(&path));
+                    if inside.is_empty() {
+                        found.insert(Zones::ELSEWHERE.to_owned());
+                    }
+                    found.extend(inside);
+                }
+            }
+            _ => {
+                found.insert(Zones::UNKNOWN.to_owned());
+            }
+        }
+        found
+    }
+}
+
+fn absolute(path: &str) -> bool {
+    path.starts_with(['/', '~'])
+}
+
+/// Whether the text is a path with a segment that leads up or nowhere.
+pub(super) fn climbs(path: &str) -> bool {
+    path.split('/').any(|segment| segment == "..") || path.starts_with('/') && (path.contains("//") || path.contains("/./"))
+}
+
+/// A path without `.` and `..`, as its text says (links are not followed).
+pub(super) fn clean(path: &str) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                match out.last() {
+                    // Above the root is the root.
+                    None if path.starts_with('/') => {}
+                    // Above a home, or above where a relative path starts, nobody knows.
+                    Some(last) if *last != ".." && !last.starts_with('~') => {
+                        out.pop();
+                    }
+                    _ => out.push(".."),
+                }
+            }
+            segment => out.push(segment),
+        }
+    }
+    let mut joined = out.join("/");
+    if path.len() > 1 && path.ends_with('/') && !joined.is_empty() {
+        joined.push('/');
+    }
+    if path.starts_with('/') { format!("/{joined}") } else { joined }
+}
+
+/// Where writing is no write: the bin, and what is open already.
+pub(super) fn is_no_file(path: &str) -> bool {
+    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
+        || path.strip_prefix("/dev/fd/").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,0 +1,458 @@
+//! The grammar's tree → ours, command by command.
+
+use brush_parser::ast::{
+    AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
+    CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind, IoFileRedirectTarget,
+    IoRedirect, Pipeline, ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, SubshellCommand, Word,
+};
+use brush_parser::{ParserOptions, parse_tokens};
+
+use super::account::{Ledger, NoTokens, tokens};
+use super::{Assignment, Doubt, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value};
+
+/// The walk over one text.
+pub(super) struct Walk {
+    /// How deep this text stands inside others.
+    pub(super) depth: usize,
+    nodes: Vec<Node>,
+    doubts: Vec<Doubt>,
+    ledger: Ledger,
+    /// Redirects of the groups around the command at hand.
+    outer: Vec<Redirect>,
+    piped: bool,
+}
+
+/// Takes a text apart.
+pub(super) fn script(text: &str, depth: usize) -> Script {
+    let mut walk = Walk {
+        depth,
+        nodes: Vec::new(),
+        doubts: Vec::new(),
+        ledger: Ledger::default(),
+        outer: Vec::new(),
+        piped: false,
+    };
+    walk.text(text);
+    Script { nodes: walk.nodes, doubts: walk.doubts }
+}
+
+/// Whether the text is a complete program, and does not end in a comment.
+pub(super) fn complete(text: &str) -> bool {
+    let whole = |text: &str| {
+        tokens(text).is_ok_and(|found| parse_tokens(&found.tokens, &ParserOptions::default()).is_ok())
+    };
+    whole(text) && !whole(&format!("{text} '"))
+}
+
+/// The text with the delimiters that its here-documents miss.
+fn closed(text: &str) -> Option<String> {
+    let mut candidate = text.to_owned();
+    for (at, _) in text.match_indices("<<") {
+        let tail = text.get(at + 2..)?.trim_start_matches(['-', ' ', '\t']);
+        let tag: String = tail.chars().take_while(|c| !c.is_whitespace() && !";&|<>()".contains(*c)).collect();
+        let tag: String = tag.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        if tag.is_empty() {
+            continue;
+        }
+        candidate = format!("{candidate}\n{tag}");
+        match tokens(&candidate) {
+            Ok(_) => return Some(candidate),
+            Err(NoTokens::OpenHereDocument) => {}
+            Err(NoTokens::Other(_)) => return None,
+        }
+    }
+    None
+}
+
+impl Walk {
+    pub(super) fn doubt(&mut self, what: &str, text: &str) {
+        self.doubts.push(Doubt { what: what.to_owned(), text: text.to_owned() });
+    }
+
+    fn text(&mut self, text: &str) {
+        let found = match tokens(text) {
+            Ok(found) => found,
+            Err(NoTokens::OpenHereDocument) => {
+                self.doubt("a here-document without its end", "");
+                let Some(Ok(found)) = closed(text).as_deref().map(tokens) else {
+                    return self.doubt("a here-document that polctl cannot follow", text);
+                };
+                found
+            }
+            Err(NoTokens::Other(why)) => return self.doubt(&why, text),
+        };
+        for doubt in &found.doubts {
+            self.doubt(doubt, text);
+        }
+        match parse_tokens(&found.tokens, &ParserOptions::default()) {
+            Ok(program) => {
+                self.ledger = Ledger::new(&found.tokens);
+                for list in &program.complete_commands {
+                    self.list(list);
+                }
+                if let Some(word) = self.ledger.unread() {
+                    let what = format!("`{word}` belongs to no part");
+                    self.doubt(&what, text);
+                }
+            }
+            Err(error) => self.doubt(&error.to_string(), text),
+        }
+    }
+
+    /// Commands in a text of their own: substitutions, here.
+    pub(super) fn substitution(&mut self, text: &str) {
+        if self.depth >= MAX_NESTING {
+            return self.doubt("commands inside commands deeper than polctl follows", text);
+        }
+        if text.is_empty() {
+            return;
+        }
+        let inner = script(text, self.depth + 1);
+        self.doubts.extend(inner.doubts);
+        self.nodes.push(Node::Group(Scope::Own, inner.nodes));
+    }
+
+    /// What `read` adds to the tree, as one group.
+    fn group(&mut self, scope: Scope, read: impl FnOnce(&mut Walk)) {
+        let before = std::mem::take(&mut self.nodes);
+        read(self);
+        let inner = std::mem::replace(&mut self.nodes, before);
+        self.nodes.push(Node::Group(scope, inner));
+    }
+
+    fn list(&mut self, list: &CompoundList) {
+        for item in &list.0 {
+            match item.1 {
+                SeparatorOperator::Async => self.group(Scope::Own, |walk| walk.and_or(&item.0)),
+                SeparatorOperator::Sequence => self.and_or(&item.0),
+            }
+        }
+    }
+
+    fn and_or(&mut self, list: &AndOrList) {
+        if list.additional.is_empty() {
+            return self.pipeline(&list.first);
+        }
+        self.group(Scope::Chain, |walk| {
+            walk.pipeline(&list.first);
+            for item in &list.additional {
+                match item {
+                    AndOr::And(pipeline) => walk.pipeline(pipeline),
+                    AndOr::Or(pipeline) => walk.group(Scope::Maybe, |walk| walk.pipeline(pipeline)),
+                }
+            }
+        });
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        let outer = self.piped;
+        if let [only] = pipeline.seq.as_slice() {
+            self.command(only);
+        } else {
+            for (index, command) in pipeline.seq.iter().enumerate() {
+                self.piped = outer || index > 0;
+                self.group(Scope::Own, |walk| walk.command(command));
+            }
+        }
+        self.piped = outer;
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Simple(simple) => self.simple(simple),
+            Command::Compound(compound, redirects) => {
+                self.redirected(redirects.as_ref(), |walk| walk.compound(compound));
+            }
+            Command::Function(function) => self.function(function),
+            Command::ExtendedTest(test, redirects) => {
+                self.redirected(redirects.as_ref(), |walk| walk.test(&test.expr));
+            }
+        }
+    }
+
+    /// A command with redirects that hold for everything in it.
+    fn redirected(&mut self, redirects: Option<&RedirectList>, read: impl FnOnce(&mut Walk)) {
+        let kept = self.outer.len();
+        let mut own = Vec::new();
+        for redirect in redirects.into_iter().flat_map(|list| &list.0) {
+            self.redirect(redirect, &mut own);
+        }
+        if own.is_empty() {
+            return read(self);
+        }
+        let text = "redirect of a group".to_owned();
+        // Opening the file happens whatever the group runs.
+        self.nodes.push(Node::Simple(Simple { redirects: own.clone(), text, ..Simple::default() }));
+        self.outer.extend(own);
+        read(self);
+        self.outer.truncate(kept);
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand) {
+        match compound {
+            CompoundCommand::Arithmetic(command) => {
+                self.expandable(&command.expr.value);
+                self.ledger.read_within(&command.expr.value);
+            }
+            CompoundCommand::ArithmeticForClause(clause) => {
+                for expr in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                    self.expandable(&expr.value);
+                    self.ledger.read_within(&expr.value);
+                }
+                self.group(Scope::Maybe, |walk| walk.list(&clause.body.list));
+            }
+            CompoundCommand::BraceGroup(group) => self.group(Scope::Same, |walk| walk.list(&group.list)),
+            CompoundCommand::Subshell(group) => self.group(Scope::Own, |walk| walk.list(&group.list)),
+            CompoundCommand::ForClause(clause) => {
+                self.ledger.read(&clause.variable_name);
+                for word in clause.values.iter().flatten() {
+                    self.words_of(word);
+                }
+                self.assigned(&clause.variable_name, Value::Any);
+                self.group(Scope::Maybe, |walk| walk.list(&clause.body.list));
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.words_of(&clause.value);
+                for case in &clause.cases {
+                    for pattern in &case.patterns {
+                        self.ledger.read(&pattern.value);
+                        self.expandable(&pattern.value);
+                    }
+                    if let Some(list) = &case.cmd {
+                        self.group(Scope::Maybe, |walk| walk.list(list));
+                    }
+                }
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition);
+                self.group(Scope::Maybe, |walk| walk.list(&clause.then));
+                for other in clause.elses.iter().flatten() {
+                    self.group(Scope::Maybe, |walk| {
+                        if let Some(condition) = &other.condition {
+                            walk.list(condition);
+                        }
+                        walk.list(&other.body);
+                    });
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.group(Scope::Maybe, |walk| {
+                    walk.list(&clause.0);
+                    walk.list(&clause.1.list);
+                });
+            }
+            CompoundCommand::Coprocess(coprocess) => {
+                if let Some(name) = &coprocess.name {
+                    self.ledger.read(&name.value);
+                }
+                self.group(Scope::Own, |walk| walk.command(&coprocess.body));
+            }
+        }
+    }
+
+    fn function(&mut self, function: &FunctionDefinition) {
+        self.ledger.read(&function.fname.value);
+        let before = std::mem::take(&mut self.nodes);
+        self.redirected(function.body.1.as_ref(), |walk| walk.compound(&function.body.0));
+        let body = std::mem::replace(&mut self.nodes, before);
+        self.nodes.push(Node::Function(function.fname.value.clone(), body));
+    }
+
+    fn test(&mut self, expr: &ExtendedTestExpr) {
+        match expr {
+            ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
+                self.test(a);
+                self.test(b);
+            }
+            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => self.test(inner),
+            ExtendedTestExpr::UnaryTest(_, word) => self.test_word(word),
+            ExtendedTestExpr::BinaryTest(_, a, b) => {
+                self.test_word(a);
+                self.test_word(b);
+            }
+        }
+    }
+
+    /// Operands of `-eq` and indices of arrays are arithmetic: they may run what they hold.
+    fn test_word(&mut self, word: &Word) {
+        self.ledger.read(&word.value);
+        self.expandable(&word.value);
+    }
+
+    /// A variable that the shell itself sets.
+    fn assigned(&mut self, name: &str, value: Value) {
+        let assignment = Assignment { name: name.to_owned(), value };
+        let text = format!("{name}=…");
+        self.nodes.push(Node::Simple(Simple { assignments: vec![assignment], text, ..Simple::default() }));
+    }
+
+    fn simple(&mut self, command: &SimpleCommand) {
+        let mut simple = Simple { piped: self.piped, text: command.to_string(), ..Simple::default() };
+        // Here-documents of a group that feed every command of it.
+        simple.redirects.clone_from(&self.outer);
+        for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
+            self.item(item, &mut simple, true);
+        }
+        if let Some(word) = &command.word_or_name {
+            let words = self.words_of(word);
+            simple.words.extend(words);
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, &mut simple, false);
+        }
+        self.nodes.push(Node::Simple(simple));
+    }
+
+    fn item(&mut self, item: &CommandPrefixOrSuffixItem, simple: &mut Simple, prefix: bool) {
+        match item {
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect, &mut simple.redirects),
+            CommandPrefixOrSuffixItem::Word(word) => {
+                let words = self.words_of(word);
+                simple.words.extend(words);
+            }
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) if prefix => {
+                self.ledger.read(&word.value);
+                let read = self.assignment(assignment);
+                simple.assignments.push(read);
+            }
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
+                self.ledger.read(&word.value);
+                match &assignment.value {
+                    AssignmentValue::Scalar(_) => simple.words.push(ShellWord {
+                        value: self.word(&word.value),
+                        raw: word.value.clone(),
+                    }),
+                    AssignmentValue::Array(_) => {
+                        self.assignment(assignment);
+                        let name = assignment.name.to_string();
+                        simple.words.push(ShellWord { value: Value::Starts(format!("{name}=")), raw: word.value.clone() });
+                    }
+                }
+            }
+            CommandPrefixOrSuffixItem::ProcessSubstitution(kind, inner) => {
+                self.process(inner);
+                let written = matches!(kind, ProcessSubstitutionKind::Write);
+                simple.redirects.push(Redirect::Process(written));
+                simple.words.push(ShellWord { value: Value::Starts("/dev/fd/".into()), raw: format!("{kind}{inner}") });
+            }
+        }
+    }
+
+    fn process(&mut self, inner: &SubshellCommand) {
+        let outer = std::mem::take(&mut self.outer);
+        self.group(Scope::Own, |walk| walk.list(&inner.list));
+        self.outer = outer;
+    }
+
+    fn assignment(&mut self, assignment: &AstAssignment) -> Assignment {
+        let name = match &assignment.name {
+            AssignmentName::VariableName(name) => name.clone(),
+            AssignmentName::ArrayElementName(name, index) => {
+                self.expandable(index);
+                name.clone()
+            }
+        };
+        let value = match &assignment.value {
+            AssignmentValue::Scalar(word) => self.word(&word.value),
+            AssignmentValue::Array(elements) => {
+                self.ledger.read(&format!("{}=", assignment.name));
+                self.ledger.read(&format!("{}+=", assignment.name));
+                for (index, word) in elements {
+                    if let Some(index) = index {
+                        self.expandable(&index.value);
+                        self.ledger.read(&format!("[{}]={}", index.value, word.value));
+                    }
+                    self.ledger.read(&word.value);
+                    self.word(&word.value);
+                }
+                Value::Any
+            }
+        };
+        Assignment { name, value }
+    }
+
+    fn words_of(&mut self, word: &Word) -> Vec<ShellWord> {
+        self.ledger.read(&word.value);
+        self.words(&word.value).into_iter().map(|(value, raw)| ShellWord { value, raw }).collect()
+    }
+
+    fn target(&mut self, word: &Word) -> ShellWord {
+        let mut words = self.words_of(word);
+        match (words.pop(), words.is_empty()) {
+            (Some(word), true) => word,
+            _ => ShellWord { value: Value::Any, raw: word.value.clone() },
+        }
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect, out: &mut Vec<Redirect>) {
+        match redirect {
+            IoRedirect::File(fd, kind, target) => {
+                if let Some(fd) = fd {
+                    self.ledger.read(&fd.to_string());
+                }
+                self.file(kind, target, out);
+            }
+            IoRedirect::OutputAndError(word, _) => {
+                let word = self.target(word);
+                out.push(Redirect::Write(word));
+            }
+            IoRedirect::HereString(fd, word) => {
+                if let Some(fd) = fd {
+                    self.ledger.read(&fd.to_string());
+                }
+                let word = self.target(word);
+                out.push(Redirect::Text(word.value));
+            }
+            IoRedirect::HereDocument(fd, document) => {
+                if let Some(fd) = fd {
+                    self.ledger.read(&fd.to_string());
+                }
+                self.ledger.read(&document.here_end.value);
+                self.ledger.read(&document.doc.value);
+                let tag = brush_parser::unquote_str(&document.here_end.value);
+                self.ledger.read(&tag);
+                let value = if document.requires_expansion {
+                    self.expandable(&document.doc.value)
+                } else {
+                    Value::Known(document.doc.value.clone())
+                };
+                out.push(Redirect::Text(value));
+            }
+        }
+    }
+
+    fn file(&mut self, kind: &IoFileRedirectKind, target: &IoFileRedirectTarget, out: &mut Vec<Redirect>) {
+        use IoFileRedirectKind as Kind;
+        match (target, kind) {
+            (IoFileRedirectTarget::Filename(word), Kind::Read) => {
+                let word = self.target(word);
+                out.push(Redirect::Read(word));
+            }
+            (IoFileRedirectTarget::Filename(word), _) => {
+                let word = self.target(word);
+                out.push(Redirect::Write(word));
+            }
+            (IoFileRedirectTarget::Fd(fd), _) => {
+                self.ledger.read(&fd.to_string());
+                out.push(Redirect::Descriptor);
+            }
+            (IoFileRedirectTarget::Duplicate(word), kind) => {
+                let word = self.target(word);
+                let descriptor = word.value.known().is_some_and(|text| {
+                    let digits = text.strip_suffix('-').unwrap_or(text);
+                    digits.bytes().all(|b| b.is_ascii_digit())
+                });
+                out.push(match (descriptor, kind) {
+                    (true, _) => Redirect::Descriptor,
+                    // `>&file` writes it, as does a variable that may hold a name.
+                    (false, Kind::DuplicateInput) => Redirect::Read(word),
+                    (false, _) => Redirect::Write(word),
+                });
+            }
+            (IoFileRedirectTarget::ProcessSubstitution(kind, inner), _) => {
+                self.process(inner);
+                out.push(Redirect::Process(matches!(kind, ProcessSubstitutionKind::Write)));
+            }
+        }
+    }
+}

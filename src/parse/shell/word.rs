@@ -1,0 +1,401 @@
+//! One word as written → what is known of its value, and the commands inside it.
+//!
+//! Expansions of parameters and arithmetic are never evaluated; what they may run is found by
+//! reading their text once more, as the shell would inside and outside of quotes.
+
+use brush_parser::ParserOptions;
+use brush_parser::word::{
+    BraceExpressionMember, BraceExpressionOrText, ParameterExpr, ParameterTransformOp, TildeExpr, WordPiece,
+    WordPieceWithSource, parse, parse_brace_expansions, parse_heredoc,
+};
+
+use super::walk::{Walk, complete};
+use super::{MAX_BRACES, MAX_NESTING};
+
+/// What is known of the value of a word, after quotes are taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Exactly this text, one word.
+    Known(String),
+    /// One word that begins with this text, so it is no option.
+    Starts(String),
+    /// File names that match this pattern, one or more, if any match; it begins with plain text
+    /// that is no dash, so none of them is an option.
+    Files(String),
+    /// Anything: no word, one or many, options or not.
+    Any,
+}
+
+impl Value {
+    /// The text, when it is certain.
+    pub fn known(&self) -> Option<&str> {
+        match self {
+            Value::Known(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Quotes a text as one word for a POSIX shell.
+pub fn quoted(text: &str) -> String {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,@%^".contains(&b));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// What the pieces of a word add up to.
+#[derive(Default)]
+struct Sum {
+    /// Text up to the first piece that is not certain.
+    text: String,
+    /// Nothing uncertain so far.
+    certain: bool,
+    /// Some unquoted piece may split into many words, or vanish.
+    splits: bool,
+    /// File name patterns stand in `pattern`.
+    pattern: String,
+    globs: bool,
+    /// A pattern sign came before the first plain character.
+    glob_first: bool,
+}
+
+impl Sum {
+    fn literal(&mut self, text: &str) {
+        if self.certain {
+            self.text.push_str(text);
+        }
+        self.pattern.push_str(text);
+    }
+
+    /// Unquoted text, in which pattern signs count.
+    fn plain(&mut self, text: &str) {
+        if text.contains(['*', '?', '[']) {
+            if !self.globs {
+                let head = text.split(['*', '?', '[']).next().unwrap_or("");
+                self.glob_first = self.pattern.is_empty() && head.is_empty();
+            }
+            self.globs = true;
+        }
+        self.literal(text);
+    }
+
+    fn unknown(&mut self, splits: bool) {
+        self.certain = false;
+        self.splits |= splits;
+        self.pattern.push('*');
+    }
+
+    fn value(self) -> Value {
+        let plain_start = self.text.chars().next().is_some_and(|c| c != '-');
+        if self.splits || !(self.certain || plain_start) {
+            return Value::Any;
+        }
+        match (self.certain, self.globs) {
+            (true, false) => Value::Known(self.text),
+            (_, true) if self.glob_first || !plain_start => Value::Any,
+            (true, true) => Value::Files(self.pattern),
+            (false, true) => Value::Any,
+            (false, false) => Value::Starts(self.text),
+        }
+    }
+}
+
+impl Walk {
+    /// The words that a word as written becomes, brace lists expanded.
+    pub(super) fn words(&mut self, raw: &str) -> Vec<(Value, String)> {
+        // `x{a,b}y` is taken apart before anything else (Bash 3.5.1).
+        if raw.contains('{') {
+            if too_long_a_number(raw) {
+                self.doubt("a number in a brace list that polctl cannot hold", raw);
+                return vec![(Value::Any, raw.to_owned())];
+            }
+            match parse_brace_expansions(raw, &options()) {
+                Ok(Some(parts)) if parts.iter().any(|p| matches!(p, BraceExpressionOrText::Expr(_))) => {
+                    return match expand(&parts) {
+                        Some(raws) => raws.into_iter().map(|raw| (self.word(&raw), raw)).collect(),
+                        None => {
+                            self.doubt("a brace list with more words than polctl follows", raw);
+                            vec![(Value::Any, raw.to_owned())]
+                        }
+                    };
+                }
+                Ok(_) => {}
+                Err(_) => self.doubt("a word that polctl cannot read", raw),
+            }
+        }
+        vec![(self.word(raw), raw.to_owned())]
+    }
+
+    /// The value of one word without brace lists. Commands inside it are added to the tree.
+    pub(super) fn word(&mut self, raw: &str) -> Value {
+        let raw = self.documents(raw);
+        match parse(&raw, &options()) {
+            Ok(pieces) => {
+                let mut sum = Sum { certain: true, ..Sum::default() };
+                self.pieces(&pieces, &raw, &mut sum);
+                if sum.globs && pieces.iter().any(|p| matches!(&p.piece, WordPiece::Text(t) if t.contains('('))) {
+                    // Some shells run what stands in `*(e:…:)`.
+                    self.doubt("a file name pattern with parentheses", &raw);
+                }
+                sum.value()
+            }
+            Err(_) => {
+                self.doubt("a word that polctl cannot read", &raw);
+                Value::Any
+            }
+        }
+    }
+
+    /// Text in which only expansions count: a here-document's body, arithmetic, the inside of `${…}`.
+    pub(super) fn expandable(&mut self, text: &str) -> Value {
+        if !text.contains(['$', '`', '\\']) {
+            return Value::Known(text.to_owned());
+        }
+        match parse_heredoc(text, &options()) {
+            Ok(pieces) => {
+                let mut sum = Sum { certain: true, ..Sum::default() };
+                self.pieces(&pieces, text, &mut sum);
+                if sum.certain { Value::Known(sum.text) } else { Value::Any }
+            }
+            Err(_) => {
+                self.doubt("an expansion that polctl cannot read", text);
+                Value::Any
+            }
+        }
+    }
+
+    /// Takes out substitutions that hold a here-document: where they end depends on its body,
+    /// which the grammar of words does not know. `$(…)` becomes an empty substitution.
+    fn documents(&mut self, raw: &str) -> String {
+        if !raw.contains("<<") || !raw.contains("$(") {
+            return raw.to_owned();
+        }
+        let mut out = String::new();
+        let mut single = false;
+        let mut double = false;
+        let mut at = 0;
+        while let Some(c) = raw.get(at..).and_then(|rest| rest.chars().next()) {
+            let rest = raw.get(at..).unwrap_or("");
+            if c == '\\' && !single {
+                let taken = rest.chars().take(2).map(char::len_utf8).sum();
+                out.push_str(rest.get(..taken).unwrap_or(rest));
+                at += taken;
+                continue;
+            }
+            match c {
+                '\'' if !double => single = !single,
+                '"' if !single => double = !double,
+                _ => {}
+            }
+            if !single && rest.starts_with("$(") && !rest.starts_with("$((") {
+                let body = rest.get(2..).unwrap_or("");
+                let end = body.match_indices(')').map(|(end, _)| end).find(|end| body.get(..*end).is_some_and(complete));
+                if let Some(end) = end {
+                    self.substitution(body.get(..end).unwrap_or(body));
+                    out.push_str("$()");
+                    at += 2 + end + 1;
+                    continue;
+                }
+            }
+            out.push(c);
+            at += c.len_utf8();
+        }
+        out
+    }
+
+    fn pieces(&mut self, pieces: &[WordPieceWithSource], source: &str, sum: &mut Sum) {
+        let mut read = 0;
+        for piece in pieces {
+            if piece.start_index != read {
+                self.doubt("a part of a word that polctl does not read", source);
+            }
+            read = piece.end_index;
+            self.piece(piece, source, false, sum);
+        }
+        if read != source.len() {
+            self.doubt("a part of a word that polctl does not read", source);
+        }
+    }
+
+    fn piece(&mut self, piece: &WordPieceWithSource, source: &str, quoted: bool, sum: &mut Sum) {
+        let text = source.get(piece.start_index..piece.end_index).unwrap_or(source);
+        match &piece.piece {
+            WordPiece::Text(text) if quoted => sum.literal(text),
+            WordPiece::Text(text) => sum.plain(text),
+            WordPiece::SingleQuotedText(text) => sum.literal(text),
+            WordPiece::AnsiCQuotedText(inner) => match ansi_c(inner) {
+                Some(inner) => sum.literal(&inner),
+                None => {
+                    self.doubt("an escape in `$'…'` that polctl does not read", text);
+                    sum.unknown(false);
+                }
+            },
+            WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
+                for piece in inner {
+                    self.piece(piece, source, true, sum);
+                }
+            }
+            WordPiece::TildeExpansion(TildeExpr::Home) => sum.literal("~"),
+            WordPiece::TildeExpansion(TildeExpr::UserHome(name)) => sum.literal(&format!("~{name}")),
+            WordPiece::TildeExpansion(_) => sum.unknown(true),
+            WordPiece::EscapeSequence(escape) => {
+                let mut chars = escape.chars();
+                match (chars.next(), chars.next()) {
+                    (Some('\\'), Some('\n')) => {}
+                    (Some('\\'), Some(c)) => sum.literal(c.encode_utf8(&mut [0; 4])),
+                    _ => sum.literal(escape),
+                }
+            }
+            WordPiece::CommandSubstitution(inner) | WordPiece::BackquotedCommandSubstitution(inner) => {
+                self.substitution(inner);
+                sum.unknown(!quoted);
+            }
+            WordPiece::ArithmeticExpression(expr) => {
+                self.deeper(&expr.value, |walk, text| {
+                    walk.expandable(text);
+                });
+                // Digits and perhaps a sign: it never splits, and stands where an option might.
+                sum.unknown(false);
+            }
+            WordPiece::ParameterExpansion(expr) => {
+                self.parameter(expr, text);
+                sum.unknown(!quoted);
+            }
+        }
+    }
+
+    /// `${…}`: the texts inside are expanded in turn, as in quotes or not.
+    fn parameter(&mut self, expr: &ParameterExpr, source: &str) {
+        if let ParameterExpr::Transform { op: ParameterTransformOp::PromptExpand, .. } = expr {
+            self.doubt("`@P` runs what the variable holds", source);
+        }
+        if let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+            self.deeper(inner, |walk, text| {
+                walk.expandable(text);
+                if text.contains(['\'', '"']) {
+                    walk.word(text);
+                }
+                if text.contains("<(") || text.contains(">(") {
+                    walk.doubt("a process substitution inside of `${…}`", text);
+                }
+            });
+        }
+    }
+
+    /// Reads a text inside another, if it can hold commands.
+    fn deeper(&mut self, text: &str, read: impl FnOnce(&mut Walk, &str)) {
+        if !text.contains(['$', '`', '(']) {
+            return;
+        }
+        if self.depth >= MAX_NESTING {
+            return self.doubt("commands inside commands deeper than polctl follows", text);
+        }
+        self.depth += 1;
+        read(self, text);
+        self.depth -= 1;
+    }
+}
+
+fn options() -> ParserOptions {
+    ParserOptions::default()
+}
+
+/// The words of a brace list; `None` past [`MAX_BRACES`].
+fn expand(parts: &[BraceExpressionOrText]) -> Option<Vec<String>> {
+    let mut out = vec![String::new()];
+    for part in parts {
+        let tails = match part {
+            BraceExpressionOrText::Text(text) => vec![text.clone()],
+            BraceExpressionOrText::Expr(members) => {
+                let mut tails = Vec::new();
+                for member in members {
+                    match member {
+                        BraceExpressionMember::Child(parts) => tails.extend(expand(parts)?),
+                        BraceExpressionMember::NumberSequence { start, end, increment } => {
+                            tails.extend(sequence(*start, *end, *increment)?.into_iter().map(|n| n.to_string()));
+                        }
+                        BraceExpressionMember::CharSequence { start, end, increment } => {
+                            let numbers = sequence(i64::from(u32::from(*start)), i64::from(u32::from(*end)), *increment)?;
+                            let letters = numbers.into_iter().filter_map(|n| u32::try_from(n).ok().and_then(char::from_u32));
+                            tails.extend(letters.map(String::from));
+                        }
+                    }
+                }
+                tails
+            }
+        };
+        if out.len().checked_mul(tails.len())? > MAX_BRACES {
+            return None;
+        }
+        out = out.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect();
+    }
+    Some(out)
+}
+
+fn sequence(start: i64, end: i64, increment: i64) -> Option<Vec<i64>> {
+    let step = increment.checked_abs()?.max(1);
+    if end.checked_sub(start)?.checked_abs()? / step > i64::try_from(MAX_BRACES).ok()? {
+        return None;
+    }
+    let mut out = Vec::new();
+    let mut at = start;
+    while (start <= end && at <= end) || (start > end && at >= end) {
+        out.push(at);
+        at = if start <= end { at.checked_add(step)? } else { at.checked_sub(step)? };
+    }
+    Some(out)
+}
+
+/// The text of `$'…'` (Bash 3.1.2.4); `None` for an escape that is no plain text.
+fn ansi_c(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = rest.get(c.len_utf8()..)?;
+        if c != '\\' {
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            continue;
+        }
+        let escape = rest.chars().next()?;
+        let mut number = |radix: u32, most: usize, from: usize| -> Option<u32> {
+            let digits: String = rest.get(from..)?.chars().take(most).take_while(|c| c.is_digit(radix)).collect();
+            rest = rest.get(from + digits.len()..)?;
+            u32::from_str_radix(&digits, radix).ok()
+        };
+        let byte = match escape {
+            '0'..='7' => u8::try_from(number(8, 3, 0)? & 0xff).ok()?,
+            'x' => u8::try_from(number(16, 2, 1)?).ok()?,
+            'u' | 'U' => {
+                let c = char::from_u32(number(16, if escape == 'u' { 4 } else { 8 }, 1)?)?;
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
+            other => {
+                rest = rest.get(other.len_utf8()..)?;
+                match other {
+                    'a' => 7,
+                    'b' => 8,
+                    'e' | 'E' => 27,
+                    'f' => 12,
+                    'n' => b'\n',
+                    'r' => b'\r',
+                    't' => b'\t',
+                    'v' => 11,
+                    '\\' | '\'' | '"' | '?' => u8::try_from(u32::from(other)).ok()?,
+                    // `\cX` and what Bash leaves as it is.
+                    _ => return None,
+                }
+            }
+        };
+        // The shell's string ends there.
+        if byte == 0 {
+            return None;
+        }
+        bytes.push(byte);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A brace sequence with a number that the grammar cannot hold; it would not return.
+fn too_long_a_number(raw: &str) -> bool {
+    raw.contains("..") && raw.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 17)
+}
