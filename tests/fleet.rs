@@ -135,8 +135,8 @@ fn every_stated_example_changes_its_decision() {
         for (entry, widens) in entries {
             let surface = Surface::from_name(&entry.surface).unwrap_or(Surface::Commands);
             let zones = new.set.config.zones.matcher();
-            let config = &new.set.config;
-            let setting = Setting { config, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
+            let trusted_dirs = &new.set.config.trusted_dirs;
+            let setting = Setting { trusted_dirs, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
             let mut found = requests(surface, &entry.example, &setting).unwrap();
             let request = as_stated(found.remove(0), entry);
             let tier = |compiled: &Compiled| {

@@ -72,7 +72,7 @@ fn set(surface: &str, rules: &str, map: &mut SourceMap) -> Compiled {
 fn decide(compiled: &Compiled, map: &SourceMap, surface: Surface, line: &str, cwd: Option<&str>) -> Option<Verdict> {
     let zones = compiled.set.config.zones.matcher();
     let setting =
-        Setting { config: &compiled.set.config, zones: &zones, cwd, agent: "agent", host: "host", external: false };
+        Setting { trusted_dirs: &compiled.set.config.trusted_dirs, zones: &zones, cwd, agent: "agent", host: "host", external: false };
     let mut decider = Decider::new(compiled, map);
     if surface == Surface::Egress {
         let request = egress_request(line).ok()?;

@@ -201,7 +201,7 @@ impl<'a> Lint<'a> {
     fn examples(&mut self, index: usize, rule: &Rule) {
         for example in &rule.examples {
             let setting = Setting {
-                config: &self.compiled.set.config,
+                trusted_dirs: &self.compiled.set.config.trusted_dirs,
                 zones: self.zones,
                 cwd: None,
                 agent: "agent",

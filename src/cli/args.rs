@@ -33,6 +33,16 @@ pub enum Command {
     Diff(DiffArgs),
     /// Compile a policy directory to Cedar
     Compile(CompileArgs),
+    /// Say which rule decides a command line or a request, and why it is not of a lower tier
+    ///
+    /// LINE is one argument: `polctl explain 'git push -f'`. For the other surfaces name the surface
+    /// first: `polctl explain egress 'GET https://api.example.com/'`, `polctl explain sudo 'systemctl restart x'`.
+    Explain(ExplainArgs),
+    /// Decide a tool call of an agent: a PreToolUse hook that reads its event on standard input
+    ///
+    /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
+    /// answered with deny.
+    Hook(HookArgs),
     /// Explain a finding code, or list all codes
     Rule(RuleArgs),
 }
@@ -46,6 +56,12 @@ pub struct OutputArgs {
     /// Also fail on findings of this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub deny: Option<Deny>,
+}
+
+impl Default for OutputArgs {
+    fn default() -> Self {
+        OutputArgs { format: Format::Human, deny: None }
+    }
 }
 
 impl OutputArgs {
@@ -96,6 +112,106 @@ pub struct CompileArgs {
     /// Write schema, policies and index into this directory; without it, policies go to standard output
     #[arg(long, short = 'o', value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Write `polctl.bundle` into the policy directory, for `polctl hook`
+    #[arg(long, conflicts_with = "output")]
+    pub bundle: bool,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, ClapArgs)]
+pub struct ExplainArgs {
+    /// The line, in quotes; `egress`, `sudo` or `commands` may stand before it
+    #[arg(value_name = "[SURFACE] LINE")]
+    pub line: Vec<String>,
+    /// Read the line from standard input
+    #[arg(long)]
+    pub stdin: bool,
+    /// The policy: a directory with polctl.yaml, or a git revision of the current directory
+    #[arg(long, short = 'p', default_value = ".", value_name = "DIR|REF")]
+    pub policy: PathBuf,
+    /// The directory that the line runs in (`unknown` for none); the current one when absent
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// The agent that asks
+    #[arg(long, default_value = "agent")]
+    pub agent: String,
+    /// The machine that it runs on
+    #[arg(long, default_value = "host")]
+    pub host: String,
+    /// The line's inputs come from outside the session
+    #[arg(long)]
+    pub external: bool,
+    /// How the answer is shown
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Human)]
+    pub format: ExplainFormat,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// Arguments of `hook`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct HookArgs {
+    /// The policy directory, with its bundle (`polctl compile --bundle`) and its envelope
+    #[arg(long, short = 'p', value_name = "DIR")]
+    pub policy: PathBuf,
+    /// The trust file that the policy must verify against
+    #[arg(long, value_name = "FILE", conflicts_with = "unverified")]
+    pub trust: Option<PathBuf>,
+    /// Where the highest sequence number that was seen is kept
+    #[arg(long, value_name = "FILE", requires = "trust")]
+    pub state: Option<PathBuf>,
+    /// Use a policy that nobody signed: for development only
+    #[arg(long)]
+    pub unverified: bool,
+    /// What to answer for tiers 2 and 3
+    #[arg(long, value_enum, default_value_t = Route::Ask)]
+    pub route: Route,
+    /// With `--route deny`: what runs such commands instead, for the message
+    #[arg(long, value_name = "NAME", requires = "route")]
+    pub daemon: Option<String>,
+    /// Append each decision to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    /// The agent that asks
+    #[arg(long, default_value = "agent")]
+    pub agent: String,
+    /// The machine that it runs on
+    #[arg(long, default_value = "host")]
+    pub host: String,
+    /// Inputs of the session come from outside
+    #[arg(long)]
+    pub external: bool,
+    /// Load the policy, decide a few lines, and say whether all is well
+    #[arg(long, conflicts_with = "install")]
+    pub self_test: bool,
+    /// Write the hook into the client's settings, after showing the difference
+    #[arg(long)]
+    pub install: bool,
+    /// The settings file (~/.claude/settings.json)
+    #[arg(long, value_name = "FILE", requires = "install")]
+    pub settings: Option<PathBuf>,
+    /// Write without asking
+    #[arg(long, requires = "install")]
+    pub yes: bool,
+}
+
+/// What the hook answers for tiers 2 and 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Route {
+    /// The person at the client is asked
+    Ask,
+    /// It is denied, with a message that says what runs it instead
+    Deny,
+}
+
+/// Output formats of `explain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    /// Text for people
+    Human,
+    /// One JSON document
+    Json,
 }
 
 /// Arguments of `rule`.

@@ -10,11 +10,11 @@ use super::args::{CompileArgs, Format, OutputArgs};
 use super::session::{Failure, exit_code, read, working_tree};
 use super::{exit, output};
 use crate::analyze::validate;
-use crate::compile::{Compiled, Effect, Policy, render, schema_text};
+use crate::compile::{BUNDLE_NAME, Compiled, Effect, Policy, bundle, render, schema_text};
 use crate::diag::{Level, sort};
 use crate::model::{FACTS_VERSION, Surface};
 use crate::report::Report;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Tree};
 
 #[derive(Serialize)]
 struct Index<'a> {
@@ -68,6 +68,18 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
     }
     let all: Vec<&Policy> = compiled.policies.iter().collect();
     validate(&compiled, &all, &map)?;
+    if args.bundle {
+        let sources = sources(&tree, &map)?;
+        let bytes = bundle(&compiled, &map, &sources);
+        write_one(&args.dir.join(BUNDLE_NAME), &bytes)?;
+        let text = format!(
+            "polctl compile: `{BUNDLE_NAME}` with {} policies, {} bytes\npolicy_id {}\n",
+            compiled.policies.len() + compiled.guardrails.len(),
+            bytes.len(),
+            compiled.policy_id()
+        );
+        return Ok(output::print(&text).map_or_else(|code| code, |()| exit::OK));
+    }
     let files = files(&compiled, &map)?;
     match &args.output {
         None => {
@@ -159,6 +171,22 @@ fn index(compiled: &Compiled, map: &SourceMap) -> String {
     let mut text = serde_json::to_string_pretty(&index).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The files that the set was loaded from, as they are.
+pub(super) fn sources(tree: &dyn Tree, map: &SourceMap) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let names = map.files().filter(|file| file.origin.is_none()).map(|file| file.name.clone());
+    names.map(|name| Ok((name.clone(), tree.read(&name)?))).collect()
+}
+
+/// Writes a file beside its place and moves it there.
+pub(super) fn write_one(target: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |source: std::io::Error| Failure::Write { what: format!("`{}`", target.display()), source };
+    let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = readable().tempfile_in(dir).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(target).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
 /// Writes each file beside its place and moves it there, so that none is ever half written.

@@ -6,6 +6,8 @@ mod args;
 mod check;
 mod compile;
 mod diff;
+mod explain;
+mod hook;
 mod output;
 mod rule;
 mod session;
@@ -45,6 +47,8 @@ pub fn run() -> ExitCode {
         Command::Check(check) => check::run(check),
         Command::Diff(diff) => diff::run(diff),
         Command::Compile(compile) => compile::run(compile),
+        Command::Explain(explain) => explain::run(explain),
+        Command::Hook(hook) => hook::run(hook),
         Command::Rule(rule) => rule::run(rule),
     };
     ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))

@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Policy;
 use crate::model::{Facts, Surface};
 
 /// What a policy's own condition names: it cannot hold for a request that has none of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Keys {
     /// Programs, or domains.
+    #[serde(rename = "n")]
     pub names: Vec<String>,
     /// Literal first words, when the first word must be one of them (or unknown, in a forbid).
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub words: Option<Vec<String>>,
 }
 
@@ -41,13 +46,18 @@ pub struct PolicyIndex {
 impl PolicyIndex {
     /// The index of these policies; positions are positions in the slice.
     pub fn new(policies: &[Policy]) -> Self {
+        PolicyIndex::of_keys(policies.iter().enumerate().map(|(at, p)| (at, p.surface, p.keys.as_ref())))
+    }
+
+    /// The index of policies of which the position, the surface and the keys are known.
+    pub fn of_keys<'k>(policies: impl Iterator<Item = (usize, Surface, Option<&'k Keys>)>) -> Self {
         let mut index = PolicyIndex::default();
-        for (position, policy) in policies.iter().enumerate() {
-            let Some(keys) = &policy.keys else {
-                index.general.entry(policy.surface).or_default().push(position);
+        for (position, surface, keys) in policies {
+            let Some(keys) = keys else {
+                index.general.entry(surface).or_default().push(position);
                 continue;
             };
-            let slots = index.slots.entry(policy.surface).or_default();
+            let slots = index.slots.entry(surface).or_default();
             for name in &keys.names {
                 let slot = slots.entry(name.clone()).or_default();
                 match &keys.words {

@@ -4,6 +4,7 @@
 //! narrow reading, and a forbid below them under its broad reading. Built-in guardrails and
 //! `unmatched` become policies too. The same input always gives the same bytes.
 
+mod bundle;
 mod cedar;
 mod commands;
 mod egress;
@@ -13,6 +14,7 @@ mod implies;
 mod index;
 mod schema;
 
+pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex, table_digest};
 pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};

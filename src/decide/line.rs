@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::place::{Directories, clean, climbs, is_no_file};
 use super::unwrap::{Inside, inside};
 use super::scripts;
-use crate::model::{CommandRequest, Config, Entry, Place, Program, Request, Surface, Word, ZoneMatcher, program};
+use crate::model::{CommandRequest, Entry, Place, Program, Request, Surface, Word, ZoneMatcher, program};
 use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
 /// Most requests that are taken from one line; a line with more is denied as a whole.
@@ -21,8 +21,8 @@ pub const MAX_DEPTH: usize = 24;
 /// What is known of a line beside its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// Zones, trusted directories.
-    pub config: &'a Config,
+    /// Directories whose programs are the ones that rules mean.
+    pub trusted_dirs: &'a [String],
     /// The zones' automata.
     pub zones: &'a ZoneMatcher,
     /// Working directory, an absolute path; `None` when nobody said.
@@ -282,7 +282,7 @@ impl Walk<'_> {
             return self.unread(text, state, "its program's name holds a control character".into());
         }
         let name = path.rsplit('/').next().unwrap_or("").to_owned();
-        let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| self.setting.config.trusted_dirs.iter().any(|d| d == dir))
+        let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| self.setting.trusted_dirs.iter().any(|d| d == dir))
             && !state.functions.contains(&name);
         let known = program(&name);
         let found = known.map(|program| inside(program, words, redirects)).unwrap_or_default();

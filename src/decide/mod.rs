@@ -4,6 +4,7 @@
 //! of a condition. What a policy says of programs that it names cannot matter for another
 //! program, so only the slice of the program at hand is loaded.
 
+mod bundle;
 mod context;
 mod egress;
 mod line;
@@ -13,7 +14,9 @@ mod unwrap;
 mod verdict;
 mod why;
 
+pub use bundle::{Bundle, BundleError};
 pub use line::{MAX_DEPTH, MAX_PARTS, Part, Role, Setting, parts};
+pub use place::file_zones;
 pub use verdict::{Answer, Judgement, Reason, Verdict, judge, judge_request};
 pub use why::{explain, failing, why_not};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::line::Setting;
 use crate::model::{Place, ZoneMatcher, Zones};
 use crate::parse::{ShellWord, Value};
 
@@ -157,4 +158,12 @@ pub(super) fn clean(path: &str) -> String {
 pub(super) fn is_no_file(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
         || path.strip_prefix("/dev/fd/").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The zones that a file lies in, for tools that name one; [`Zones::UNKNOWN`] where that cannot be told.
+pub fn file_zones(path: &str, setting: &Setting<'_>) -> BTreeSet<String> {
+    let mut found = Directories::start(setting.cwd).target(&Value::Known(path.to_owned()), setting.zones);
+    // In whatever directory it is, its own name may be enough.
+    found.extend(setting.zones.argument(path).into_iter().filter(|zone| zone != Zones::ELSEWHERE));
+    found
 }

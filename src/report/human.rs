@@ -121,7 +121,7 @@ impl Shown {
 }
 
 /// Text in which everything can be seen: what cannot is written as an escape.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars()
         .map(|c| if is_unseen(c) && c != '\n' { c.escape_unicode().to_string() } else { c.to_string() })
         .collect()

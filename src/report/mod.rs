@@ -3,9 +3,11 @@
 //! Takes findings as they are; never drops, re-grades or orders them anew. Renders into text,
 //! so that printing stays in `cli`.
 
+mod explain;
 mod human;
 mod json;
 
+pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
 pub use human::human;
 pub use json::json;
 

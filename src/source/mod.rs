@@ -98,6 +98,11 @@ impl SourceMap {
         id
     }
 
+    /// Every file, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.files.iter()
+    }
+
     /// The file with this id, if it is of this map.
     pub fn get(&self, id: FileId) -> Option<&SourceFile> {
         self.files.get(id.0 as usize)
