@@ -276,6 +276,12 @@ impl Walk<'_> {
         let Some(path) = first.value.known().filter(|path| !path.is_empty()) else {
             let note = "its program is only known at run time".to_owned();
             self.push(UNKNOWN, false, words, redirects, text, state, &[note]);
+            // `"$D/git"`: what it is called is certain.
+            if let Some((_, name)) = first.tail.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
+                let mut restricted = state.clone();
+                restricted.role = restricted.role.max(Role::Restricted);
+                self.push(name, false, words, redirects, text, &restricted, &[]);
+            }
             return self.candidates(words, state);
         };
         if path.contains(CommandRequest::HOLE) || path.contains(CommandRequest::SEPARATOR) {

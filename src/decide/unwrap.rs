@@ -196,9 +196,9 @@ fn placeholder(word: &ShellWord, marks: &[&str]) -> ShellWord {
             // What comes out may be anything, options too, unless plain text begins it.
             Some(at) if at > 0 && !text.starts_with('-') => {
                 let head = text.get(..at).unwrap_or("").to_owned();
-                ShellWord { value: Value::Starts(head), raw: word.raw.clone() }
+                word.with(Value::Starts(head))
             }
-            Some(_) => ShellWord { value: Value::Any, raw: word.raw.clone() },
+            Some(_) => word.with(Value::Any),
             None => word.clone(),
         },
         _ => word.clone(),
@@ -296,7 +296,7 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
     let inner: Vec<ShellWord> = if wrapper.is_some_and(|w| w.more) {
         let mut inner: Vec<ShellWord> = inner.iter().map(|word| placeholder(word, &marks)).collect();
         if !inner.is_empty() {
-            inner.push(ShellWord { value: Value::Any, raw: "…".into() });
+            inner.push(ShellWord::unknown("…"));
         }
         inner
     } else {

@@ -87,6 +87,8 @@ pub struct ShellWord {
     pub value: Value,
     /// As written.
     pub raw: String,
+    /// Known text at its end, behind what is not certain: `/git` in `"$D/git"`.
+    pub tail: String,
 }
 
 /// `NAME=value`
@@ -116,7 +118,18 @@ pub enum Redirect {
 impl ShellWord {
     /// A word whose text is certain.
     pub fn known(text: &str) -> Self {
-        ShellWord { value: Value::Known(text.to_owned()), raw: quoted(text) }
+        ShellWord { value: Value::Known(text.to_owned()), raw: quoted(text), tail: String::new() }
+    }
+
+    /// A word of which nothing is known.
+    pub fn unknown(raw: &str) -> Self {
+        ShellWord { value: Value::Any, raw: raw.to_owned(), tail: String::new() }
+    }
+
+    /// The same word with another value.
+    #[must_use]
+    pub fn with(&self, value: Value) -> Self {
+        ShellWord { value, raw: self.raw.clone(), tail: String::new() }
     }
 }
 
@@ -134,14 +147,14 @@ pub fn parse_line(line: &str) -> Script {
     }
     let openers = openers(line);
     if openers <= SMALL {
-        return walk::script(line, 0);
+        return walk::script(line, 0, walk::foldable(line));
     }
     let stack = openers.saturating_mul(STACK_PER_OPENER).saturating_add(STACK_BASE);
     if stack > STACK_MOST {
         return doubt("the line opens more groups than polctl follows");
     }
     let owned = line.to_owned();
-    let worker = std::thread::Builder::new().stack_size(stack).spawn(move || walk::script(&owned, 0));
+    let worker = std::thread::Builder::new().stack_size(stack).spawn(move || walk::script(&owned, 0, walk::foldable(&owned)));
     match worker.map(std::thread::JoinHandle::join) {
         Ok(Ok(script)) => script,
         _ => doubt("the line opens more groups than polctl follows"),

@@ -110,7 +110,7 @@ fn commands_inside_words_are_found() {
     reads("cat < <(rm c)", "(rm|c); cat <()");
     reads("echo > $(rm x)", "(rm|x); echo >?");
     reads("[[ -f $(rm x) && a == `rm y` ]] && ls", "&((rm|x); (rm|y); ls)");
-    reads("(( x = $(rm y) ))", "(rm|y)");
+    reads("(( x = $(rm y) ))", "(rm|y); ((|?");
     doubts("echo \"${v@P}\"", "echo|?");
 }
 
@@ -122,7 +122,7 @@ fn here_documents_are_text() {
     reads("cat <<A <<B\n1\nA\n2\nB\nrm x", "cat <<1\\n <<2\\n; rm|x");
     reads("cat <<'E' | wc -l\nhi\nE", "(cat <<hi\\n); (wc|-l ^)");
     reads("cat <<<\"a b\"", "cat <<a b");
-    reads("git commit -m \"$(cat <<'E'\n1) it's\n:) `x`\nE\n)\" && ls", "&((cat <<1) it\\'s\\n:) `x`\\n); git|commit|-m|?; ls)");
+    reads("git commit -m \"$(cat <<'E'\n1) it's\n:) `x`\nE\n)\" && ls", "&((cat <<1) it\\'s\\n:) `x`\\n); git|commit|-m|1) it\\'s\\n:) `x`; ls)");
     reads("echo \"$(cat <<'E'\n)\nE\nrm -rf /)\"", "(cat <<)\\n; rm|-rf|/); echo|?");
     doubts("cat > f << EOT", "cat >f <<");
     doubts("cat << 'E'\nrm x", "cat <<rm x\\n");
@@ -136,7 +136,9 @@ fn compound_commands_hold_commands() {
     reads("while read l; do rm $l; done < f", " <f; ?(read|l <f; rm|? <f)");
     reads("until a; do b; done", "?(a; b)");
     reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); ?(ls)");
-    reads("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); ?(ls)");
+    reads("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); ((|?; ?(ls)");
+    reads("for ((i=0;i<3;i++)); do ls; done", "i=?; ?(ls)");
+    reads("[[ 1 -eq 2 ]] && a; [[ $x -gt 2 ]]; (( 1 < 2 ))", "&(a); [[|?");
     reads("f() { rm x; } > q", "def f( >q; {rm|x >q))");
     reads("function g { rm x; }", "def g({rm|x))");
     reads("coproc rm x", "(rm|x)");

@@ -1,7 +1,7 @@
 //! The grammar's tree → ours, command by command.
 
 use brush_parser::ast::{
-    AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
+    AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, BinaryPredicate, Command, CommandPrefixOrSuffixItem,
     CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind, IoFileRedirectTarget,
     IoRedirect, Pipeline, ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, SubshellCommand, Word,
 };
@@ -20,12 +20,20 @@ pub(super) struct Walk {
     /// Redirects of the groups around the command at hand.
     outer: Vec<Redirect>,
     piped: bool,
+    /// Whether `cat` is surely the program of that name.
+    folds: bool,
 }
 
-/// Takes a text apart.
-pub(super) fn script(text: &str, depth: usize) -> Script {
+/// Whether nothing in the line gives `cat` another meaning.
+pub(super) fn foldable(line: &str) -> bool {
+    !line.contains("alias") && !line.contains("function") && !line.replace([' ', '\t'], "").contains("cat()")
+}
+
+/// Takes a text apart. `folds`: see [`foldable`].
+pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
     let mut walk = Walk {
         depth,
+        folds,
         nodes: Vec::new(),
         doubts: Vec::new(),
         ledger: Ledger::default(),
@@ -99,17 +107,33 @@ impl Walk {
         }
     }
 
-    /// Commands in a text of their own: substitutions, here.
-    pub(super) fn substitution(&mut self, text: &str) {
+    /// Commands in a text of their own: a substitution. Returns what it surely prints: `cat` of
+    /// a here-document, the usual way to write a message of many lines.
+    pub(super) fn substitution(&mut self, text: &str) -> Option<String> {
         if self.depth >= MAX_NESTING {
-            return self.doubt("commands inside commands deeper than polctl follows", text);
+            self.doubt("commands inside commands deeper than polctl follows", text);
+            return None;
         }
         if text.is_empty() {
-            return;
+            return None;
         }
-        let inner = script(text, self.depth + 1);
+        let inner = script(text, self.depth + 1, self.folds);
+        let printed = match inner.nodes.as_slice() {
+            [Node::Simple(Simple { assignments, words, redirects, .. })]
+                if self.folds && inner.doubts.is_empty() && assignments.is_empty() =>
+            {
+                match (words.as_slice(), redirects.as_slice()) {
+                    ([word], [Redirect::Text(Value::Known(text))]) if word.value.known() == Some("cat") => {
+                        Some(text.trim_end_matches('\n').to_owned())
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
         self.doubts.extend(inner.doubts);
         self.nodes.push(Node::Group(Scope::Own, inner.nodes));
+        printed
     }
 
     /// What `read` adds to the tree, as one group.
@@ -193,12 +217,19 @@ impl Walk {
             CompoundCommand::Arithmetic(command) => {
                 self.expandable(&command.expr.value);
                 self.ledger.read_within(&command.expr.value);
+                self.arithmetic(&[&command.expr.value]);
             }
             CompoundCommand::ArithmeticForClause(clause) => {
-                for expr in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
-                    self.expandable(&expr.value);
-                    self.ledger.read_within(&expr.value);
+                let texts: Vec<&str> = [&clause.initializer, &clause.condition, &clause.updater]
+                    .into_iter()
+                    .flatten()
+                    .map(|expr| expr.value.as_str())
+                    .collect();
+                for text in &texts {
+                    self.expandable(text);
+                    self.ledger.read_within(text);
                 }
+                self.arithmetic(&texts);
                 self.group(Scope::Maybe, |walk| walk.list(&clause.body.list));
             }
             CompoundCommand::BraceGroup(group) => self.group(Scope::Same, |walk| walk.list(&group.list)),
@@ -250,6 +281,33 @@ impl Walk {
         }
     }
 
+    /// Arithmetic runs commands that a variable holds (`x='a[$(rm y)]'; ((x))`), and it assigns.
+    /// What only uses variables that it has set to numbers itself does neither harm.
+    fn arithmetic(&mut self, texts: &[&str]) {
+        let names = |text: &str| -> Vec<String> {
+            text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+                .map(str::to_owned)
+                .collect()
+        };
+        let set = texts.first().and_then(|text| text.split_once('=')).filter(|(name, value)| {
+            !name.ends_with(['<', '>', '!', '=']) && value.trim().bytes().all(|b| b.is_ascii_digit())
+        });
+        let set = set.map(|(name, _)| name.trim().to_owned());
+        let tame = |text: &str| !text.contains(['$', '[', '`']) && names(text).iter().all(|name| Some(name) == set.as_ref());
+        match set.clone().filter(|_| texts.iter().all(|text| tame(text))) {
+            Some(name) => self.assigned(&name, Value::Any),
+            None if texts.iter().all(|text| !text.contains('$') && names(text).is_empty()) => {}
+            None => self.opaque("((", &texts.join("; ")),
+        }
+    }
+
+    /// A construct of the shell that does more than polctl can tell: a command that no table knows.
+    fn opaque(&mut self, name: &str, text: &str) {
+        let words = vec![ShellWord::known(name), ShellWord::unknown(text)];
+        self.nodes.push(Node::Simple(Simple { words, text: format!("{name} {text}"), ..Simple::default() }));
+    }
+
     fn function(&mut self, function: &FunctionDefinition) {
         self.ledger.read(&function.fname.value);
         let before = std::mem::take(&mut self.nodes);
@@ -266,14 +324,17 @@ impl Walk {
             }
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => self.test(inner),
             ExtendedTestExpr::UnaryTest(_, word) => self.test_word(word),
-            ExtendedTestExpr::BinaryTest(_, a, b) => {
+            ExtendedTestExpr::BinaryTest(operator, a, b) => {
                 self.test_word(a);
                 self.test_word(b);
+                let number = |word: &Word| word.value.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit());
+                if is_arithmetic(operator) && !(number(a) && number(b)) {
+                    self.opaque("[[", &format!("{a} {operator} {b}"));
+                }
             }
         }
     }
 
-    /// Operands of `-eq` and indices of arrays are arithmetic: they may run what they hold.
     fn test_word(&mut self, word: &Word) {
         self.ledger.read(&word.value);
         self.expandable(&word.value);
@@ -318,14 +379,14 @@ impl Walk {
             CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
                 self.ledger.read(&word.value);
                 match &assignment.value {
-                    AssignmentValue::Scalar(_) => simple.words.push(ShellWord {
-                        value: self.word(&word.value),
-                        raw: word.value.clone(),
-                    }),
+                    AssignmentValue::Scalar(_) => {
+                        let word = self.shell_word(&word.value);
+                        simple.words.push(word);
+                    }
                     AssignmentValue::Array(_) => {
                         self.assignment(assignment);
                         let name = assignment.name.to_string();
-                        simple.words.push(ShellWord { value: Value::Starts(format!("{name}=")), raw: word.value.clone() });
+                        simple.words.push(ShellWord::unknown(&word.value).with(Value::Starts(format!("{name}="))));
                     }
                 }
             }
@@ -333,7 +394,8 @@ impl Walk {
                 self.process(inner);
                 let written = matches!(kind, ProcessSubstitutionKind::Write);
                 simple.redirects.push(Redirect::Process(written));
-                simple.words.push(ShellWord { value: Value::Starts("/dev/fd/".into()), raw: format!("{kind}{inner}") });
+                let raw = format!("{kind}{inner}");
+                simple.words.push(ShellWord::unknown(&raw).with(Value::Starts("/dev/fd/".into())));
             }
         }
     }
@@ -373,14 +435,14 @@ impl Walk {
 
     fn words_of(&mut self, word: &Word) -> Vec<ShellWord> {
         self.ledger.read(&word.value);
-        self.words(&word.value).into_iter().map(|(value, raw)| ShellWord { value, raw }).collect()
+        self.words(&word.value)
     }
 
     fn target(&mut self, word: &Word) -> ShellWord {
         let mut words = self.words_of(word);
         match (words.pop(), words.is_empty()) {
             (Some(word), true) => word,
-            _ => ShellWord { value: Value::Any, raw: word.value.clone() },
+            _ => ShellWord::unknown(&word.value),
         }
     }
 
@@ -455,4 +517,18 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether the operands are evaluated as arithmetic (Bash 6.4).
+const fn is_arithmetic(operator: &BinaryPredicate) -> bool {
+    use BinaryPredicate as P;
+    matches!(
+        operator,
+        P::ArithmeticEqualTo
+            | P::ArithmeticNotEqualTo
+            | P::ArithmeticLessThan
+            | P::ArithmeticLessThanOrEqualTo
+            | P::ArithmeticGreaterThan
+            | P::ArithmeticGreaterThanOrEqualTo
+    )
 }

@@ -10,7 +10,7 @@ use brush_parser::word::{
 };
 
 use super::walk::{Walk, complete};
-use super::{MAX_BRACES, MAX_NESTING};
+use super::{MAX_BRACES, MAX_NESTING, ShellWord};
 
 /// What is known of the value of a word, after quotes are taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,12 +56,16 @@ struct Sum {
     globs: bool,
     /// A pattern sign came before the first plain character.
     glob_first: bool,
+    /// Text behind the last piece that is not certain.
+    tail: String,
 }
 
 impl Sum {
     fn literal(&mut self, text: &str) {
         if self.certain {
             self.text.push_str(text);
+        } else {
+            self.tail.push_str(text);
         }
         self.pattern.push_str(text);
     }
@@ -81,6 +85,7 @@ impl Sum {
     fn unknown(&mut self, splits: bool) {
         self.certain = false;
         self.splits |= splits;
+        self.tail.clear();
         self.pattern.push('*');
     }
 
@@ -101,20 +106,20 @@ impl Sum {
 
 impl Walk {
     /// The words that a word as written becomes, brace lists expanded.
-    pub(super) fn words(&mut self, raw: &str) -> Vec<(Value, String)> {
+    pub(super) fn words(&mut self, raw: &str) -> Vec<ShellWord> {
         // `x{a,b}y` is taken apart before anything else (Bash 3.5.1).
         if raw.contains('{') {
             if too_long_a_number(raw) {
                 self.doubt("a number in a brace list that polctl cannot hold", raw);
-                return vec![(Value::Any, raw.to_owned())];
+                return vec![ShellWord::unknown(raw)];
             }
             match parse_brace_expansions(raw, &options()) {
                 Ok(Some(parts)) if parts.iter().any(|p| matches!(p, BraceExpressionOrText::Expr(_))) => {
                     return match expand(&parts) {
-                        Some(raws) => raws.into_iter().map(|raw| (self.word(&raw), raw)).collect(),
+                        Some(raws) => raws.iter().map(|raw| self.shell_word(raw)).collect(),
                         None => {
                             self.doubt("a brace list with more words than polctl follows", raw);
-                            vec![(Value::Any, raw.to_owned())]
+                            vec![ShellWord::unknown(raw)]
                         }
                     };
                 }
@@ -122,27 +127,29 @@ impl Walk {
                 Err(_) => self.doubt("a word that polctl cannot read", raw),
             }
         }
-        vec![(self.word(raw), raw.to_owned())]
+        vec![self.shell_word(raw)]
     }
 
-    /// The value of one word without brace lists. Commands inside it are added to the tree.
-    pub(super) fn word(&mut self, raw: &str) -> Value {
-        let raw = self.documents(raw);
-        match parse(&raw, &options()) {
-            Ok(pieces) => {
-                let mut sum = Sum { certain: true, ..Sum::default() };
-                self.pieces(&pieces, &raw, &mut sum);
-                if sum.globs && pieces.iter().any(|p| matches!(&p.piece, WordPiece::Text(t) if t.contains('('))) {
-                    // Some shells run what stands in `*(e:…:)`.
-                    self.doubt("a file name pattern with parentheses", &raw);
-                }
-                sum.value()
-            }
-            Err(_) => {
-                self.doubt("a word that polctl cannot read", &raw);
-                Value::Any
-            }
+    /// One word without brace lists. Commands inside it are added to the tree.
+    pub(super) fn shell_word(&mut self, raw: &str) -> ShellWord {
+        let source = self.documents(raw);
+        let Ok(pieces) = parse(&source, &options()) else {
+            self.doubt("a word that polctl cannot read", raw);
+            return ShellWord::unknown(raw);
+        };
+        let mut sum = Sum { certain: true, ..Sum::default() };
+        self.pieces(&pieces, &source, &mut sum);
+        if sum.globs && pieces.iter().any(|p| matches!(&p.piece, WordPiece::Text(t) if t.contains('('))) {
+            // Some shells run what stands in `*(e:…:)`.
+            self.doubt("a file name pattern with parentheses", raw);
         }
+        let tail = std::mem::take(&mut sum.tail);
+        ShellWord { value: sum.value(), raw: raw.to_owned(), tail }
+    }
+
+    /// The value of one word without brace lists.
+    pub(super) fn word(&mut self, raw: &str) -> Value {
+        self.shell_word(raw).value
     }
 
     /// Text in which only expansions count: a here-document's body, arithmetic, the inside of `${…}`.
@@ -190,8 +197,17 @@ impl Walk {
                 let body = rest.get(2..).unwrap_or("");
                 let end = body.match_indices(')').map(|(end, _)| end).find(|end| body.get(..*end).is_some_and(complete));
                 if let Some(end) = end {
-                    self.substitution(body.get(..end).unwrap_or(body));
-                    out.push_str("$()");
+                    let printed = self.substitution(body.get(..end).unwrap_or(body));
+                    match printed.filter(|_| double) {
+                        // The text itself, as it would be written between these quotes.
+                        Some(text) => text.chars().for_each(|c| {
+                            if matches!(c, '\\' | '"' | '$' | '`') {
+                                out.push('\\');
+                            }
+                            out.push(c);
+                        }),
+                        None => out.push_str("$()"),
+                    }
                     at += 2 + end + 1;
                     continue;
                 }
@@ -246,8 +262,10 @@ impl Walk {
                 }
             }
             WordPiece::CommandSubstitution(inner) | WordPiece::BackquotedCommandSubstitution(inner) => {
-                self.substitution(inner);
-                sum.unknown(!quoted);
+                match self.substitution(inner).filter(|_| quoted) {
+                    Some(text) => sum.literal(&text),
+                    None => sum.unknown(!quoted),
+                }
             }
             WordPiece::ArithmeticExpression(expr) => {
                 self.deeper(&expr.value, |walk, text| {
