@@ -26,6 +26,8 @@ pub struct Change<'a> {
     pub rungs: BTreeSet<u8>,
     /// The request.
     pub witness: Request,
+    /// It as a line that shows the same change; `None` where no line was found.
+    pub typed: Option<super::typed::Typed>,
     /// The permit that allows it.
     pub permit: &'a Policy,
     /// The forbid of the other side that is gone, if that is what changed.
@@ -451,6 +453,7 @@ impl<'a> Run<'a, '_> {
             surface,
             rungs: BTreeSet::from([rung]),
             witness,
+            typed: None,
             permit,
             gone,
             tier_from: None,

@@ -106,7 +106,7 @@ impl Compare<'_> {
             if low.is_some_and(|low| high.is_none_or(|high| low < high)) {
                 let rungs = (low.unwrap_or(0)..high.unwrap_or(RUNGS)).collect();
                 let surface = "configuration".into();
-                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, old_tier, new_tier }));
+                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, replay: None, old_tier, new_tier }));
             }
         }
         Ok(None)
@@ -316,6 +316,7 @@ fn evidence(witness: &str) -> Evidence {
         rungs: Vec::new(),
         witness: witness.to_owned(),
         assumes: Vec::new(),
+        replay: None,
         old_tier: None,
         new_tier: None,
     }

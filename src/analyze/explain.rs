@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashSet};
 use super::compare::{Change, Open};
 use crate::compile::{Compiled, Origin, Policy};
 use crate::diag::{Code, Evidence, Finding};
-use crate::model::{Matcher, PolicySet, Rule, Surface, Tier};
+use super::typed::Typed;
+use crate::model::{CommandRequest, Matcher, PolicySet, Request, Rule, Surface, Tier};
 use crate::source::Span;
 
 /// Where a policy stands: its rule, or the surface's declaration.
@@ -35,14 +36,61 @@ fn describe(compiled: &Compiled, policy: &Policy) -> String {
 }
 
 fn evidence(change: &Change<'_>, old_tier: Option<u8>, new_tier: Option<u8>) -> Evidence {
+    let (witness, assumes, replay) = match (&change.typed, &change.witness) {
+        (Some(typed), Request::Command(request)) => (typed.line.clone(), typed_assumptions(request, typed), replay(request, typed)),
+        (_, Request::Egress(request)) => {
+            let replay = subject_flags(&request.agent, &request.machine, request.external);
+            (change.witness.to_line(), change.witness.assumptions(), Some(replay))
+        }
+        (None, Request::Command(_)) => (change.witness.to_line(), change.witness.assumptions(), None),
+    };
     Evidence {
         surface: change.surface.name().into(),
         rungs: change.rungs.iter().copied().collect(),
-        witness: change.witness.to_line(),
-        assumes: change.witness.assumptions(),
+        witness,
+        assumes,
+        replay,
         old_tier,
         new_tier,
     }
+}
+
+/// What a line assumes that its text does not show.
+fn typed_assumptions(request: &CommandRequest, typed: &Typed) -> Vec<String> {
+    let mut out = Vec::new();
+    if request.agent != "agent" {
+        out.push(format!("by agent `{}`", request.agent));
+    }
+    if request.host != "host" {
+        out.push(format!("on host `{}`", request.host));
+    }
+    if request.external {
+        out.push("with inputs from outside the session".into());
+    }
+    if let Some(cwd) = &typed.cwd {
+        out.push(format!("run in `{cwd}`"));
+    }
+    out
+}
+
+fn subject_flags(agent: &str, host: &str, external: bool) -> Vec<String> {
+    let mut out = Vec::new();
+    for (flag, value, usual) in [("--agent", agent, "agent"), ("--host", host, "host")] {
+        if value != usual {
+            out.extend([flag.to_owned(), value.to_owned()]);
+        }
+    }
+    if external {
+        out.push("--external".into());
+    }
+    out
+}
+
+/// The options of `polctl explain` that decide the line again.
+fn replay(request: &CommandRequest, typed: &Typed) -> Option<Vec<String>> {
+    let mut out = subject_flags(&request.agent, &request.host, request.external);
+    out.extend(["--cwd".to_owned(), typed.cwd.clone().unwrap_or_else(|| "unknown".into())]);
+    Some(out)
 }
 
 /// `denied`, or `tier 2`.

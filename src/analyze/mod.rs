@@ -9,6 +9,7 @@ pub mod exact;
 mod explain;
 mod lint;
 mod sample;
+mod typed;
 
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
@@ -88,13 +89,15 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         }
     }
     wider.found = kept;
-    let narrower = newly_allowed_numbered(
+    as_typed(&mut wider.found, (&mut old_decider, &old_zones), (&mut new_decider, &new_zones))?;
+    let mut narrower = newly_allowed_numbered(
         &spaces,
         (&new_side, &old_side),
         (&mut new_decider, &mut old_decider),
         &numbers,
         Bound::USUAL,
     )?;
+    as_typed(&mut narrower.found, (&mut new_decider, &new_zones), (&mut old_decider, &old_zones))?;
     let explainer = explain::Explainer::new(old, new);
     for change in &wider.found {
         findings.push(explainer.widening(change));
@@ -111,6 +114,23 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         findings.push(finding);
     }
     Ok(findings)
+}
+
+/// Gives each change its line, where one shows it, with the line's own decisions.
+fn as_typed<'a>(
+    changes: &mut [compare::Change<'a>],
+    from: (&mut Decider<'a>, &crate::model::ZoneMatcher),
+    to: (&mut Decider<'a>, &crate::model::ZoneMatcher),
+) -> Result<(), CompileError> {
+    let mut from = typed::Version { decider: from.0, zones: from.1 };
+    let mut to = typed::Version { decider: to.0, zones: to.1 };
+    for change in changes {
+        if let Some((line, (before, after))) = typed::typed(&change.witness, &change.rungs, &mut from, &mut to)? {
+            change.typed = Some(line);
+            (change.tier_from, change.tier_to) = (before, after);
+        }
+    }
+    Ok(())
 }
 
 /// A version and the numbers of its policies' conditions.

@@ -69,7 +69,7 @@ impl Part {
 }
 
 /// Takes a line of a command surface apart. On the sudo surface the line is the command behind
-/// `sudo`; `-u USER --` in front of it sets the user.
+/// `sudo`, which may stand there too; `-u USER` in front of it sets the user.
 pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
     let mut walk = Walk { setting, out: Vec::new(), full: false };
     let mut state = State {
@@ -100,10 +100,13 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
     walk.out
 }
 
-/// `-u USER --` in front of an example on the sudo surface.
+/// On the sudo surface `sudo` itself may stand there, and `-u USER`, perhaps with `--` behind it.
 fn take_user(script: &mut Script, state: &mut State) {
-    if let [Node::Simple(simple)] = script.nodes.as_mut_slice()
-        && let [flag, user, ..] = simple.words.as_slice()
+    let [Node::Simple(simple)] = script.nodes.as_mut_slice() else { return };
+    if simple.words.len() > 1 && simple.words.first().is_some_and(|word| word.value.known() == Some("sudo")) {
+        simple.words.remove(0);
+    }
+    if let [flag, user, ..] = simple.words.as_slice()
         && let (Some("-u"), Some(user)) = (flag.value.known(), user.value.known())
     {
         user.clone_into(&mut state.run_as);

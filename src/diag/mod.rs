@@ -52,6 +52,9 @@ pub struct Evidence {
     pub witness: String,
     /// What the witness assumes beyond its text (`inputs come from outside the session`).
     pub assumes: Vec<String>,
+    /// Options of `polctl explain` under which it decides the witness again; `None` where the
+    /// witness is a request that no line was found for.
+    pub replay: Option<Vec<String>>,
     /// Lowest tier that the old version allows for the witness; `None`: denied at every tier.
     pub old_tier: Option<u8>,
     /// The same for the new version.

@@ -32,6 +32,7 @@ pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 
 pub(crate) use path_nfa::{Elsewhere, PathNfa, States};
+pub(crate) use request::quote;
 pub(crate) use programs::{carriers, globals_of_programs, single_dash_programs};
 
 /// Version of the facts that a request is described by: the built-in program table, the

@@ -459,7 +459,7 @@ impl Request {
 }
 
 /// Quotes a word for a POSIX shell, leaving a leading `~/` as people write it.
-fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let plain =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,@%^".contains(&b));
     if word == "~" || word.strip_prefix("~/").is_some_and(|tail| tail.is_empty() || plain(tail)) || plain(word) {

@@ -85,6 +85,8 @@ struct Evidence<'a> {
     rungs: &'a [u8],
     witness: &'a str,
     assumes: &'a [String],
+    /// Options of `polctl explain` that decide the witness again; `null`: it is no line.
+    replay: Option<&'a [String]>,
     /// Lowest tier that allows the witness; `null`: denied at every tier.
     old_tier: Option<u8>,
     new_tier: Option<u8>,
@@ -136,6 +138,7 @@ fn item<'a>(finding: &'a Finding, map: &'a SourceMap) -> Item<'a> {
             rungs: &e.rungs,
             witness: &e.witness,
             assumes: &e.assumes,
+            replay: e.replay.as_deref(),
             old_tier: e.old_tier,
             new_tier: e.new_tier,
         }),
