@@ -179,7 +179,7 @@ fn changes_of_a_map() {
             "commands",
             "## Tier 0\n- `ls`",
             "## Tier 0\n- `ls`\n  - when: `dynamic=any`",
-            "`ls` goes from tier 2 to tier 0 (with an input that is only known at run time)",
+            "`ls <<< \"$INPUT\"` goes from tier 2 to tier 0",
         ),
         (
             "commands",

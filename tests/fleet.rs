@@ -134,13 +134,13 @@ fn every_stated_example_changes_its_decision() {
         let entries = step.widenings.iter().map(|e| (e, true)).chain(step.narrowings.iter().map(|e| (e, false)));
         for (entry, widens) in entries {
             let surface = Surface::from_name(&entry.surface).unwrap_or(Surface::Commands);
-            let zones = new.set.config.zones.matcher();
-            let trusted_dirs = &new.set.config.trusted_dirs;
-            let setting = Setting { trusted_dirs, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
-            let mut found = requests(surface, &entry.example, &setting).unwrap();
-            let request = as_stated(found.remove(0), entry);
+            // Each version sees the line through its own zones.
             let tier = |compiled: &Compiled| {
-                let facts = request.facts(&compiled.set.config.zones.matcher());
+                let zones = compiled.set.config.zones.matcher();
+                let trusted_dirs = &compiled.set.config.trusted_dirs;
+                let setting = Setting { trusted_dirs, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
+                let mut found = requests(surface, &entry.example, &setting).unwrap();
+                let facts = as_stated(found.remove(0), entry).facts(&zones);
                 Decider::new(compiled, &map).tier(surface, &facts).unwrap().map_or(4, u64::from)
             };
             let (before, after) = (tier(&old), tier(&new));

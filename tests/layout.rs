@@ -80,7 +80,8 @@ fn what_is_confined_stays_where_it_is() {
         ("std::io::stdout", &["cli"], &[]),
         ("pulldown_cmark", &["parse"], &[]),
         ("serde_saphyr", &["parse"], &[]),
-        ("std::time", &[], &[]),
+        ("std::time", &["cli"], &[]),
+        ("brush_parser", &["parse"], &[]),
         ("std::env", &["cli"], &[]),
     ] {
         for (module, path, text) in modules() {

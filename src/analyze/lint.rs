@@ -233,12 +233,18 @@ impl<'a> Lint<'a> {
             // The permit at the rule's own tier; at tier 4 there is only the forbid.
             let deciding = permitting.iter().copied().find(|p| p.rungs.contains(&rule.tier.number())).or(restricting);
             let Some(policy) = deciding else { return };
-            if facts.iter().any(|facts| policy.holds(facts)) {
+            let lets_through = rule.tier < Tier::UNMATCHED;
+            let mut own = facts.iter().filter(|facts| !matches!(facts, Facts::Command(f) if f.covered));
+            // A line is let through only as a whole; to restrict it, one of its commands is enough.
+            if lets_through && own.clone().next().is_some() && own.all(|facts| policy.holds(facts))
+                || !lets_through && facts.iter().any(|facts| policy.holds(facts))
+            {
                 return;
             }
-            // The command that comes nearest: one that the rule's other side matches, or the first.
-            let broad = facts.iter().find(|facts| restricting.is_some_and(|p| p.holds(facts)));
-            let why = broad.or(facts.first()).and_then(|facts| why_not(policy, facts)).unwrap_or_default();
+            let missed = || facts.iter().find(|facts| !policy.holds(facts));
+            // The command that comes nearest: one that the rule's other side matches, or the first that it misses.
+            let broad = facts.iter().find(|facts| restricting.is_some_and(|p| p.holds(facts)) && !policy.holds(facts));
+            let why = broad.or_else(missed).and_then(|facts| why_not(policy, facts)).unwrap_or_default();
             let mut message = format!("the rule does not match `{}`", example.text);
             if !why.is_empty() {
                 message.push_str(&format!(": {why}"));

@@ -43,6 +43,8 @@ pub enum Command {
     /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
     /// answered with deny.
     Hook(HookArgs),
+    /// Print what polctl knows about programs, or what changed in it
+    Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes
     Rule(RuleArgs),
 }
@@ -212,6 +214,16 @@ pub enum ExplainFormat {
     Human,
     /// One JSON document
     Json,
+}
+
+/// Arguments of `programs`.
+#[derive(Debug, ClapArgs)]
+pub struct ProgramsArgs {
+    /// Only this program
+    pub name: Option<String>,
+    /// Compare with the table of an older version; exits 1 when policies may permit more by the change
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub since: Option<PathBuf>,
 }
 
 /// Arguments of `rule`.

@@ -9,6 +9,7 @@ mod diff;
 mod explain;
 mod hook;
 mod output;
+mod programs;
 mod rule;
 mod session;
 
@@ -49,6 +50,7 @@ pub fn run() -> ExitCode {
         Command::Compile(compile) => compile::run(compile),
         Command::Explain(explain) => explain::run(explain),
         Command::Hook(hook) => hook::run(hook),
+        Command::Programs(programs) => programs::run(programs),
         Command::Rule(rule) => rule::run(rule),
     };
     ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))

@@ -699,7 +699,9 @@ fn options_last(program: &Program<'static>, words: &[ShellWord]) -> Option<Vec<S
         })
     };
     let (mut operands, mut options) = (Vec::new(), Vec::new());
-    let mut at = 0;
+    // What stands before the sub-command is the business of `normalise`.
+    let mut at = words.iter().position(|word| !word.value.known().is_some_and(|text| text.starts_with('-')))?;
+    operands.extend(words.get(..at).unwrap_or_default().iter().cloned());
     let mut moved = false;
     while let Some(word) = words.get(at) {
         at += 1;

@@ -69,7 +69,12 @@ pub fn requests(surface: Surface, line: &str, setting: &Setting<'_>) -> Result<V
     if let Some(note) = found.iter().filter(|part| part.is_unread()).flat_map(|part| &part.notes).next() {
         return Err(LineError::Unclear { what: note.clone() });
     }
-    Ok(found.into_iter().filter(|part| part.role != Role::Denied).map(|part| part.request).collect())
+    // Other spellings of a command, which only restrict, are no commands that the line runs.
+    let runs = |part: &Part| match &part.request {
+        Request::Command(request) => part.role == Role::Whole || request.covered,
+        Request::Egress(_) => true,
+    };
+    Ok(found.into_iter().filter(runs).map(|part| part.request).collect())
 }
 
 /// Where slices of a policy set come from: a compiled set, or a bundle.

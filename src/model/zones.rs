@@ -405,14 +405,15 @@ mod tests {
         let zones = zones();
         for (pattern, want) in [
             ("src/*.rs", ""),
-            ("src/*", ""),
-            ("~/.ss?/id", "credential"),
+            ("src/*", "policy"),
+            ("src/*.c", ""),
+            ("~/.ss?/id", "credential,elsewhere"),
             ("~/*/id", "elsewhere"),
             ("/srv/agents/a/*.c", "workspace"),
             ("/srv/ag*/x", "elsewhere,workspace"),
             ("a/.e[mn]v", "credential"),
             ("a/.*", "credential"),
-            ("/etc/*", "elsewhere"),
+            ("/etc/*", "credential,elsewhere,policy"),
             ("/etc/sha*", "credential,elsewhere"),
             ("../*.c", "unresolved"),
             ("if=/root/.n*", "credential"),

@@ -152,6 +152,11 @@ impl<'a> ProgramTable<'a> {
         self.text
     }
 
+    /// A program's stanza as written.
+    pub fn stanza(&self, name: &str) -> Option<&'a str> {
+        self.stanzas.get(name).map(|(_, stanza)| stanza.trim_end())
+    }
+
     /// The names of all programs, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.stanzas.keys().copied()
