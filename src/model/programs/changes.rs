@@ -16,10 +16,11 @@ pub struct TableChange {
 }
 
 /// Every difference, in order of program.
-pub fn changes<'a>(old: &'a ProgramTable<'a>, new: &'a ProgramTable<'a>) -> Vec<TableChange> {
+pub fn changes(old: &ProgramTable<'_>, new: &ProgramTable<'_>) -> Vec<TableChange> {
     let mut out = Vec::new();
-    let names: std::collections::BTreeSet<&str> = old.names().chain(new.names()).collect();
-    for name in names {
+    let mut names: std::collections::BTreeSet<String> = old.names().map(str::to_owned).collect();
+    names.extend(new.names().map(str::to_owned));
+    for name in &names {
         let (before, after) = (facts(old.program(name)), facts(new.program(name)));
         let mut tell = |facts: &[Fact], others: &[Fact], added: bool| {
             for fact in facts.iter().filter(|fact| !others.contains(fact)) {
