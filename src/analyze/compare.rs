@@ -361,7 +361,10 @@ impl<'a> Run<'a, '_> {
         // An unconditional permit covers everything that a permit could add.
         if !numbers.always.is_some_and(|always| old_permits.contains(&always)) {
             for (permit, number) in self.to.compiled.policies.iter().zip(&numbers.to) {
+                // What carries a command is judged with the command: a surface that is new shows
+                // itself by that.
                 if !at_rung(permit, Effect::Permit)
+                    || permit.origin == Origin::Covered
                     || old_permits.contains(number)
                     || self.known(space, permit, rung, Some(self.from))
                 {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sample::words;
+use super::typed::{Tiers, Typed, Version, tier};
 use crate::compile::{CompileError, Compiled};
 use crate::decide::Decider;
 use crate::diag::{Code, Evidence, Finding};
@@ -105,11 +106,23 @@ impl Compare<'_> {
             let (low, high) = if widens { (new_tier, old_tier) } else { (old_tier, new_tier) };
             if low.is_some_and(|low| high.is_none_or(|high| low < high)) {
                 let rungs = (low.unwrap_or(0)..high.unwrap_or(RUNGS)).collect();
+                let replay = self.replay(&after, &line, (old_tier, new_tier))?;
                 let surface = "configuration".into();
-                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, replay: None, old_tier, new_tier }));
+                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, replay, old_tier, new_tier }));
             }
         }
         Ok(None)
+    }
+
+    /// The options under which the line shows the same decisions, if it does.
+    fn replay(&mut self, request: &Request, line: &str, tiers: Tiers) -> Result<Option<Vec<String>>, CompileError> {
+        let Request::Command(command) = request else { return Ok(None) };
+        let typed = Typed { line: line.to_owned(), cwd: None };
+        let mut old = Version { decider: &mut self.deciders.0, zones: self.zones.0 };
+        let mut new = Version { decider: &mut self.deciders.1, zones: self.zones.1 };
+        let found = (tier(command, &typed, &mut old)?, tier(command, &typed, &mut new)?);
+        let same = found == tiers && command.surface == Surface::Commands;
+        Ok(same.then(|| super::explain::replay(command, &typed)))
     }
 
     /// A request as each version sees it once it is altered, and the line that one would type.

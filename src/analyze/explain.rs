@@ -37,7 +37,7 @@ fn describe(compiled: &Compiled, policy: &Policy) -> String {
 
 fn evidence(change: &Change<'_>, old_tier: Option<u8>, new_tier: Option<u8>) -> Evidence {
     let (witness, assumes, replay) = match (&change.typed, &change.witness) {
-        (Some(typed), Request::Command(request)) => (typed.line.clone(), typed_assumptions(request, typed), replay(request, typed)),
+        (Some(typed), Request::Command(request)) => (typed.line.clone(), typed_assumptions(request, typed), Some(replay(request, typed))),
         (_, Request::Egress(request)) => {
             let replay = subject_flags(&request.agent, &request.machine, request.external);
             (change.witness.to_line(), change.witness.assumptions(), Some(replay))
@@ -87,10 +87,10 @@ fn subject_flags(agent: &str, host: &str, external: bool) -> Vec<String> {
 }
 
 /// The options of `polctl explain` that decide the line again.
-fn replay(request: &CommandRequest, typed: &Typed) -> Option<Vec<String>> {
+pub(super) fn replay(request: &CommandRequest, typed: &Typed) -> Vec<String> {
     let mut out = subject_flags(&request.agent, &request.host, request.external);
     out.extend(["--cwd".to_owned(), typed.cwd.clone().unwrap_or_else(|| "unknown".into())]);
-    Some(out)
+    out
 }
 
 /// `denied`, or `tier 2`.

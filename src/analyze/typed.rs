@@ -37,25 +37,31 @@ pub(super) fn typed(
     let Request::Command(command) = request else { return Ok(None) };
     let declared = to.decider.compiled().set.config.zones.clone();
     for typed in spellings(command, &declared, to.zones) {
-        let tier = |version: &mut Version<'_, '_>| {
-            let trusted_dirs = version.decider.compiled().set.config.trusted_dirs.clone();
-            let setting = Setting {
-                trusted_dirs: &trusted_dirs,
-                zones: version.zones,
-                cwd: typed.cwd.as_deref(),
-                agent: &command.agent,
-                host: &command.host,
-                external: command.external,
-            };
-            judge(version.decider, command.surface, &typed.line, &setting).map(|verdict| verdict.tier)
-        };
-        let (before, after) = (tier(from)?, tier(to)?);
+        let (before, after) = (tier(command, &typed, from)?, tier(command, &typed, to)?);
         let rank = |tier: Option<u8>| tier.unwrap_or(RUNGS);
         if rungs.iter().any(|rung| rank(after) <= *rung && *rung < rank(before)) {
             return Ok(Some((typed, (before, after))));
         }
     }
     Ok(None)
+}
+
+/// The tier of a line in one version, for the agent, machine and inputs of the request.
+pub(super) fn tier(
+    command: &CommandRequest,
+    typed: &Typed,
+    version: &mut Version<'_, '_>,
+) -> Result<Option<u8>, CompileError> {
+    let trusted_dirs = version.decider.compiled().set.config.trusted_dirs.clone();
+    let setting = Setting {
+        trusted_dirs: &trusted_dirs,
+        zones: version.zones,
+        cwd: typed.cwd.as_deref(),
+        agent: &command.agent,
+        host: &command.host,
+        external: command.external,
+    };
+    judge(version.decider, command.surface, &typed.line, &setting).map(|verdict| verdict.tier)
 }
 
 /// Ways to type a request, the plainest first.

@@ -202,7 +202,7 @@ impl CommandRule<'_> {
         let mut out = Vec::new();
         let hazards = |entry: &Entry<'static>| {
             let mut options: Vec<String> = Vec::new();
-            for hazard in entry.hazards.iter().flat_map(|(options, _)| options) {
+            for hazard in entry.hazards.iter().flat_map(|(options, _)| options).filter(|h| h.starts_with('-')) {
                 if !named.iter().any(|name| name == hazard) {
                     options.push((*hazard).to_owned());
                     if !program.dashed {
@@ -221,7 +221,11 @@ impl CommandRule<'_> {
         if !own.is_empty() {
             out.push(Expr::from(Atom::HasAny(SetAttr::Options, own)).negated());
         }
+        out.extend(self.no_argument(&program.entry));
         for (path, entry) in &program.subs {
+            if self.meets(program, path) == Meets::Surely {
+                out.extend(self.no_argument(entry));
+            }
             let options = hazards(entry);
             if options.is_empty() {
                 continue;
@@ -253,6 +257,28 @@ impl CommandRule<'_> {
             1 => out.pop().unwrap_or(Expr::TRUE),
             _ => Expr::All(out),
         }
+    }
+
+    /// No argument that writes or executes: `of=*` of `dd`, `+*` of editors.
+    fn no_argument(&self, entry: &Entry<'static>) -> Option<Expr> {
+        let items = self.with.iter().flatten().filter_map(|item| match item {
+            Item::Argument(glob) => Some(glob),
+            _ => None,
+        });
+        let heads: Vec<&str> = items
+            .chain(self.pattern.words.iter().flatten())
+            .filter_map(|glob| match glob.pieces().first() {
+                Some(Piece::Text(text)) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let hazards = entry.hazards.iter().flat_map(|(options, _)| options).filter(|h| !h.starts_with('-'));
+        let globs: Vec<Glob> = hazards
+            .filter(|hazard| !heads.iter().any(|head| head.starts_with(hazard.trim_end_matches('*'))))
+            .map(|hazard| Glob::from_stars(hazard))
+            .collect();
+        let known = Expr::from(Atom::AllKnown);
+        (!globs.is_empty()).then(|| Expr::One(vec![Atom::Anywhere(globs).into(), known.negated()]).negated())
     }
 
     /// Options that the rule itself speaks of, in every name that they have.

@@ -572,8 +572,10 @@ struct Normal {
     harmless: bool,
 }
 
-fn word(word: &ShellWord) -> Word {
+fn word(word: &ShellWord, ended: bool) -> Word {
     match &word.value {
+        // The name that comes out may begin with a dash.
+        Value::Files(pattern) if !ended && pattern.starts_with(['*', '?', '[']) => Word::Open,
         // A path that climbs is matched as what it leads to.
         Value::Known(text) if climbs(text) => Word::Known(clean(text)),
         Value::Known(text) => Word::Known(text.clone()),
@@ -587,7 +589,8 @@ fn word(word: &ShellWord) -> Word {
 /// every spelling reaches the rules. An unknown one leaves open where the sub-command stands.
 fn normalise(known: Option<&'static Program<'static>>, words: &[ShellWord]) -> Normal {
     let mut normal = Normal { globals: Vec::new(), words: Vec::new(), harmless: true };
-    let mut words: Vec<Word> = words.iter().map(word).collect();
+    let end = words.iter().position(|word| word.value.known() == Some("--")).unwrap_or(words.len());
+    let mut words: Vec<Word> = words.iter().enumerate().map(|(at, own)| word(own, at > end)).collect();
     let Some(program) = known else {
         normal.words = words;
         return normal;
@@ -656,7 +659,8 @@ fn global_at(
 fn strip(entry: &Entry<'static>, dashed: bool, mut words: Vec<Word>, normal: &mut Normal) -> Vec<Word> {
     loop {
         let Some(Word::Known(word)) = words.first() else { return words };
-        if !word.starts_with('-') || word.len() < 2 {
+        let option = word.starts_with('-') && word.len() > 1;
+        if !option && entry.global(word, dashed).is_none() {
             return words;
         }
         if let Some(taken) = global_at(entry, dashed, &words, false, normal) {

@@ -85,6 +85,7 @@ impl<'a> Reader<'a> {
     fn read(&self, word: &'a ShellWord) -> Read<'a> {
         let text = match &word.value {
             Value::Known(text) => text.as_str(),
+            Value::Files(pattern) if pattern.starts_with(['*', '?', '[']) => return Read::Strange,
             Value::Starts(_) | Value::Files(_) => return Read::Operand,
             Value::Any => return Read::Strange,
         };
@@ -280,6 +281,14 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
                     seen += 1;
                     // Options may follow operands only where the wrapper's own come first.
                     ended |= wrapper.is_some() && seen == operands;
+                } else if word.value.known().is_some_and(|text| reader.has(|e| &e.shell_options, text)) {
+                    // `flock FILE -c LINE`: an option behind the operands.
+                    listed = true;
+                    match words.get(at).and_then(|line| line.value.known()) {
+                        Some(line) => found.lines.push(line.to_owned()),
+                        None => found.opaque = Some("the command of an option is only known at run time"),
+                    }
+                    at = words.len();
                 } else {
                     at -= 1;
                     break;

@@ -63,7 +63,7 @@ impl<'a> Entry<'a> {
     /// the word already.
     pub fn global(&self, word: &str, dashed: bool) -> Option<(Global<'a>, bool)> {
         for option in &self.globals {
-            if word == option.option {
+            if word == option.option || option.option.strip_suffix('*').is_some_and(|head| word.starts_with(head)) {
                 return Some((*option, false));
             }
             if let Some(tail) = word.strip_prefix(option.option) {

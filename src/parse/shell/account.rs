@@ -54,12 +54,21 @@ pub(super) fn tokens(text: &str) -> Result<Tokens, NoTokens> {
             Token::Word(..) if matches!(here, 1 | 2) => here -= 1,
             Token::Word(value, location) => {
                 here = here.saturating_sub(1);
-                let span = span.trim_matches([' ', '\t']);
+                // A span may begin with the line continuation before the word.
+                let span = span.trim_matches([' ', '\t', '\n']);
                 if value != span && *value != joined(span) {
                     // Comments and here-documents inside a substitution are lost by the tokenizer.
                     *token = Token::Word(span.to_owned(), location.clone());
                 }
             }
+        }
+    }
+    // Line continuations are nothing.
+    for (at, pair) in chars.windows(2).enumerate() {
+        if pair == ['\\', '\n']
+            && let Some(part) = taken.get_mut(at..at + 2)
+        {
+            part.fill(true);
         }
     }
     let mut gap = String::new();

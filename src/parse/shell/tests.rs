@@ -76,6 +76,7 @@ fn operators_separate_commands() {
 fn quotes_are_taken_away() {
     reads(r#"r''m "-r"f \/ 'a b' $'a\tb\x41\101' "#, "rm|-rf|/|a b|a\\tbAA");
     reads("al\\\nias x", "alias|x");
+    reads("git \\\n push", "git|push");
     reads("echo ''", "echo|");
     reads("echo '~/x' ~/x ~ann/y", "echo|~/x|~/x|~ann/y");
     reads(r#"echo "a\$b\n""#, "echo|a$b\\\\n");
@@ -84,7 +85,7 @@ fn quotes_are_taken_away() {
 #[test]
 fn what_is_not_known_stays_unknown() {
     reads("cat $X \"$X\" a$X src/\"$X\" -\"$X\"", "cat|?|?|?|src/…|?");
-    reads("ls *.c src/*.c ./?x [a]b '*' \\*", "ls|?|glob:src/*.c|glob:./?x|?|*|*");
+    reads("ls *.c src/*.c ./?x [a]b '*' \\*", "ls|glob:*.c|glob:src/*.c|glob:./?x|glob:[a]b|*|*");
     reads("$X a", "?|a");
     reads("echo $((1+2)) x$((1))", "echo|?|x…");
 }

@@ -19,8 +19,8 @@ pub enum Value {
     Known(String),
     /// One word that begins with this text, so it is no option.
     Starts(String),
-    /// File names that match this pattern, one or more, if any match; it begins with plain text
-    /// that is no dash, so none of them is an option.
+    /// File names that match this pattern, one or more, if any match. They are options where it
+    /// begins with a wildcard and a name begins with a dash.
     Files(String),
     /// Anything: no word, one or many, options or not.
     Any,
@@ -54,8 +54,6 @@ struct Sum {
     /// File name patterns stand in `pattern`.
     pattern: String,
     globs: bool,
-    /// A pattern sign came before the first plain character.
-    glob_first: bool,
     /// Text behind the last piece that is not certain.
     tail: String,
 }
@@ -72,13 +70,7 @@ impl Sum {
 
     /// Unquoted text, in which pattern signs count.
     fn plain(&mut self, text: &str) {
-        if text.contains(['*', '?', '[']) {
-            if !self.globs {
-                let head = text.split(['*', '?', '[']).next().unwrap_or("");
-                self.glob_first = self.pattern.is_empty() && head.is_empty();
-            }
-            self.globs = true;
-        }
+        self.globs |= text.contains(['*', '?', '[']);
         self.literal(text);
     }
 
@@ -96,9 +88,8 @@ impl Sum {
         }
         match (self.certain, self.globs) {
             (true, false) => Value::Known(self.text),
-            (_, true) if self.glob_first || !plain_start => Value::Any,
-            (true, true) => Value::Files(self.pattern),
-            (false, true) => Value::Any,
+            (true, true) if plain_start => Value::Files(self.pattern),
+            (_, true) => Value::Any,
             (false, false) => Value::Starts(self.text),
         }
     }
