@@ -164,9 +164,9 @@ fn changes_of_a_map() {
         ("commands", "## Tier 0\n- `ls`", "## Tier 0\n- `ls **`", "`ls x` goes from tier 2 to tier 0"),
         (
             "commands",
-            "## Tier 4\n- `rm **`\n  - with: `-r`, `-R`",
+            "## Tier 4\n- `rm **`\n  - with: `-r`, `-f`",
             "## Tier 4\n- `rm **`\n  - with: `-r`",
-            "`rm -R` goes from denied to tier 2",
+            "`rm -f` goes from denied to tier 2",
         ),
         (
             "commands",

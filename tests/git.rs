@@ -11,7 +11,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-const MAP: &str = "---\npolctl: v1\nsurface: commands\n---\n# Map\n\n## Tier 0\n\n- `git log **`\n  - unless: `--output`\n\n## Tier 4\n\n- `rm **`\n  - with: `-r`\n";
+const MAP: &str = "---\npolctl: v1\nsurface: commands\n---\n# Map\n\n## Tier 0\n\n- `git log **`\n  - unless: `--all`\n\n## Tier 4\n\n- `rm **`\n  - with: `-r`\n";
 
 fn git(dir: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -51,7 +51,7 @@ fn polctl(dir: &Path, args: &[&str]) -> (Option<i32>, String) {
 }
 
 fn wider() -> String {
-    MAP.replace("  - unless: `--output`\n", "")
+    MAP.replace("  - unless: `--all`\n", "")
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_widening_is_red_and_a_narrowing_green() {
     let dir = repository(MAP, &wider());
     let (code, text) = polctl(dir.path(), &["check", "--base", "HEAD~1"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("`git log --output` goes from tier 2 to tier 0"), "{text}");
+    assert!(text.contains("`git log --all` goes from tier 2 to tier 0"), "{text}");
     assert!(text.contains("1 widening, no narrowings"), "{text}");
 
     let dir = repository(&wider(), MAP);
     let (code, text) = polctl(dir.path(), &["check", "--base", "HEAD~1"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("`git log --output` goes from tier 0 to tier 2"), "{text}");
+    assert!(text.contains("`git log --all` goes from tier 0 to tier 2"), "{text}");
 }
 
 #[test]

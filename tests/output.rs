@@ -34,7 +34,7 @@ fn json_has_verdict_witness_and_places() {
         insta::assert_snapshot!("diff-json", text(&output));
     });
     assert_eq!((&json["version"], &json["exit_code"], &json["verdict"]), (&1.into(), &1.into(), &"findings".into()));
-    let finding = json["findings"].as_array().unwrap().iter().find(|f| f["evidence"]["witness"] == "rm -R /").unwrap();
+    let finding = json["findings"].as_array().unwrap().iter().find(|f| f["evidence"]["witness"] == "rm -R /etc/").unwrap();
     assert_eq!((&finding["evidence"]["old_tier"], &finding["evidence"]["new_tier"]), (&Value::Null, &3.into()));
     // By hand: the line of that rule in the fixture, counted from 1.
     let map = std::fs::read_to_string(root().join("fixtures/fleet/v5/CLAUDE_CMDS.md")).unwrap();

@@ -408,7 +408,7 @@ impl<'a> Run<'a, '_> {
             .filter(|p| p.effect == Effect::Permit && p.rungs.contains(&rung))
             .collect();
         // What permits most is most likely to let something through.
-        permits.sort_by_key(|p| p.clauses.len());
+        permits.sort_by_key(|p| (p.origin == Origin::Covered, p.clauses.len()));
         for permit in permits {
             match self.question(space, vec![forbid, permit], false, rung).ask(self.bound) {
                 Answer::Witness(witness) => return self.found(surface, rung, *witness, permit, Some(forbid)),

@@ -55,7 +55,8 @@ impl CommandRule<'_> {
             };
             out.push(self.per_program(&|spelling| present(self.unless, opposite, spelling).negated()));
         }
-        if reading == Reading::Narrow {
+        // At higher tiers everything runs in a sandbox first, with or without a rule.
+        if reading == Reading::Narrow && self.rule.tier < Tier::UNMATCHED {
             let hazards = self.per_program(&|spelling| self.no_hazard(spelling));
             out.extend((hazards != Expr::TRUE).then_some(hazards));
         }

@@ -146,9 +146,7 @@ fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
         }
     };
     if surface != Surface::Egress {
-        let programs = carriers().iter().map(|name| Glob::literal(name)).collect();
-        let covered = Expr::All(vec![Atom::Flag(Flag::Covered).into(), Atom::Program(programs).into()]);
-        push("covered", Effect::Permit, 0..RUNGS, vec![covered], Origin::Covered);
+        push("covered", Effect::Permit, 0..RUNGS, vec![covered()], Origin::Covered);
     }
     if let Some(info) = set.surfaces.get(&surface) {
         push("unmatched", Effect::Permit, info.unmatched.allowing_rungs(), Vec::new(), Origin::Unmatched);
@@ -160,6 +158,26 @@ fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
     if surface == Surface::Egress {
         push("non-public", Effect::Forbid, 0..RUNGS, vec![egress::non_public()], Origin::NonPublic);
     }
+}
+
+/// What only carries a command: a program, or a program with its sub-command, that the table
+/// knows to run what its words hold.
+fn covered() -> Expr {
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    for name in carriers() {
+        let Some(program) = program(name) else { continue };
+        if program.shell || program.entry.carries() {
+            whole.push(Glob::literal(name));
+            continue;
+        }
+        for (path, _) in program.subs.iter().filter(|(_, entry)| entry.carries()) {
+            let words = path.iter().enumerate().map(|(at, word)| Atom::Word(at + 1, vec![Glob::literal(word)]).into());
+            let named = std::iter::once(Atom::Program(vec![Glob::literal(name)]).into());
+            parts.push(Expr::All(named.chain(words).collect()));
+        }
+    }
+    parts.insert(0, Atom::Program(whole).into());
+    Expr::All(vec![Atom::Flag(Flag::Covered).into(), Expr::one(parts)])
 }
 
 /// What a rule names, for the index.

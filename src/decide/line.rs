@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::place::{Directories, clean, climbs, is_no_file};
-use super::unwrap::{Inside, inside};
+use super::unwrap::{Inside, called, inside};
 use super::scripts;
 use crate::model::{CommandRequest, Entry, Place, Program, Request, Surface, Word, ZoneMatcher, program};
 use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
@@ -82,6 +82,7 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
         via: Vec::new(),
         depth: 0,
         role: Role::Whole,
+        written: Vec::new(),
     };
     let mut script = parse_line(line);
     if surface == Surface::Sudo {
@@ -129,6 +130,8 @@ struct State {
     via: Vec<String>,
     depth: usize,
     role: Role,
+    /// Files that the commands around have opened for writing, which those inside write into.
+    written: Vec<Redirect>,
 }
 
 struct Walk<'a> {
@@ -280,7 +283,7 @@ impl Walk<'_> {
             let note = "its program is only known at run time".to_owned();
             self.push(UNKNOWN, false, words, redirects, text, state, &[note]);
             // `"$D/git"`: what it is called is certain.
-            if let Some((_, name)) = first.tail.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
+            if let Some(name) = called(first) {
                 let mut restricted = state.clone();
                 restricted.role = restricted.role.max(Role::Restricted);
                 self.push(name, false, words, redirects, text, &restricted, &[]);
@@ -303,7 +306,7 @@ impl Walk<'_> {
             notes.push("a redirect opens a connection".into());
         }
         self.own_request(&name, trusted, known, words, redirects, text, state, &found, &notes);
-        self.insides(&name, found, state);
+        self.insides(&name, found, redirects, state);
     }
 
     /// The request of the command itself, and other spellings of it.
@@ -344,9 +347,10 @@ impl Walk<'_> {
     }
 
     /// Everything that runs inside a command.
-    fn insides(&mut self, name: &str, found: Inside, state: &State) {
+    fn insides(&mut self, name: &str, found: Inside, redirects: &[Redirect], state: &State) {
         let mut inner = state.clone();
         inner.depth += 1;
+        inner.written.extend(redirects.iter().filter(|r| matches!(r, Redirect::Write(_))).cloned());
         inner.wrappers.insert(name.to_owned());
         inner.env.extend(found.env);
         for command in &found.commands {
@@ -389,13 +393,9 @@ impl Walk<'_> {
         state.depth += 1;
         for at in 0..words.len() {
             let tail = words.get(at..).unwrap_or_default();
-            if let Some(text) = tail.first().and_then(|w| w.value.known())
-                && !text.is_empty()
-                && !text.starts_with('-')
-            {
+            if let Some(name) = tail.first().and_then(called) {
                 let raw = tail.iter().map(|w| w.raw.as_str()).collect::<Vec<_>>().join(" ");
                 state.via = vec!["if it begins a command".into()];
-                let name = text.rsplit('/').next().unwrap_or("");
                 let request =
                     self.request(name, true, program(name), tail.get(1..).unwrap_or_default(), &[], &state, &[]);
                 self.keep(request, &raw, &state, &[]);
@@ -505,7 +505,7 @@ impl Walk<'_> {
         request.wrappers.clone_from(&state.wrappers);
         request.run_as.clone_from(&state.run_as);
         request.place = state.dirs.place(words, self.setting.zones);
-        for redirect in redirects {
+        for redirect in state.written.iter().chain(redirects) {
             match redirect {
                 Redirect::Write(word) => {
                     if !word.value.known().is_some_and(is_no_file) {
@@ -607,7 +607,13 @@ fn normalise(known: Option<&'static Program<'static>>, words: &[ShellWord]) -> N
     loop {
         let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
         let Some(entry) = program.sub(&borrowed).filter(|entry| !entry.globals.is_empty()) else { break };
-        words = strip(entry, program.dashed, words, &mut normal);
+        let mut tried = Normal { globals: normal.globals.clone(), words: normal.words.clone(), harmless: normal.harmless };
+        let rest = strip(entry, program.dashed, words.clone(), &mut tried);
+        if !path.is_empty() && rest.is_empty() {
+            // `git remote -v`: there is no deeper sub-command for them to stand before.
+            break;
+        }
+        (normal, words) = (tried, rest);
         let Some(Word::Known(first)) = words.first().cloned() else { break };
         if first.starts_with('-') {
             break;
@@ -636,7 +642,7 @@ fn global_at(
     normal: &mut Normal,
 ) -> Option<usize> {
     let Some(Word::Known(word)) = words.first() else { return None };
-    let (option, glued) = entry.global(word, dashed).filter(|(global, _)| global.anywhere || !anywhere)?;
+    let (option, glued) = entry.global(word, dashed).filter(|(global, _)| !anywhere || global.anywhere && global.takes_value)?;
     let taken = if option.takes_value && !glued { 2 } else { 1 };
     let mut harmless = option.harmless;
     for word in words.iter().take(taken) {
@@ -676,7 +682,8 @@ fn strip(entry: &Entry<'static>, dashed: bool, mut words: Vec<Word>, normal: &mu
     }
 }
 
-/// Takes away options that mean the same wherever they stand, up to `--`.
+/// Takes away options with a value that mean the same wherever they stand, up to `--`; those
+/// without one do not come between words that belong together.
 fn anywhere(program: &Program<'static>, words: &mut Vec<Word>, normal: &mut Normal) {
     let mut at = 0;
     while let Some(word) = words.get(at) {

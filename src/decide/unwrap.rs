@@ -196,8 +196,12 @@ fn placeholder(word: &ShellWord, marks: &[&str]) -> ShellWord {
         Value::Known(text) => match marks.iter().filter_map(|mark| text.find(mark)).min() {
             // What comes out may be anything, options too, unless plain text begins it.
             Some(at) if at > 0 && !text.starts_with('-') => {
-                let head = text.get(..at).unwrap_or("").to_owned();
-                word.with(Value::Starts(head))
+                let (head, rest) = text.split_at(at);
+                let length = marks.iter().find(|mark| rest.starts_with(**mark)).map_or(0, |mark| mark.len());
+                ShellWord {
+                    tail: rest.get(length..).unwrap_or("").to_owned(),
+                    ..word.with(Value::Starts(head.to_owned()))
+                }
             }
             Some(_) => word.with(Value::Any),
             None => word.clone(),
@@ -206,11 +210,21 @@ fn placeholder(word: &ShellWord, marks: &[&str]) -> ShellWord {
     }
 }
 
+/// The base name of the program that a word calls, when it is certain.
+pub(super) fn called(word: &ShellWord) -> Option<&str> {
+    let text = match word.value.known() {
+        Some(text) => text.rsplit('/').next().unwrap_or(""),
+        // `"$D/git"`
+        None => word.tail.rsplit_once('/').map_or("", |(_, name)| name),
+    };
+    Some(text).filter(|text| !text.is_empty() && !text.starts_with('-'))
+}
+
 /// Every later word may begin a command.
 fn candidates(words: &[ShellWord], found: &mut Inside) {
     for at in 0..words.len() {
         let tail = words.get(at..).unwrap_or_default();
-        if tail.first().is_some_and(|w| w.value.known().is_some_and(|text| !text.is_empty() && !text.starts_with('-'))) {
+        if tail.first().is_some_and(|word| called(word).is_some()) {
             found.candidates.push(tail.to_vec());
         }
     }
@@ -367,7 +381,13 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
                 found.lines.push(text.clone());
                 found.carries = true;
             }
-            _ => found.opaque = Some("what the shell runs is only known at run time"),
+            value => {
+                if let (Some(Value::Starts(head)), Some(word)) = (value, script) {
+                    // What is known of it is read all the same, with a hole.
+                    found.lines.push(format!("{head}$_{}", word.tail));
+                }
+                found.opaque = Some("what the shell runs is only known at run time");
+            }
         }
         return;
     }

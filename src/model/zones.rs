@@ -416,7 +416,7 @@ mod tests {
             ("/etc/*", "credential,elsewhere,policy"),
             ("/etc/sha*", "credential,elsewhere"),
             ("../*.c", "unresolved"),
-            ("if=/root/.n*", "credential"),
+            ("if=/root/.n*", "credential,policy"),
         ] {
             let got: Vec<String> = zones.files(pattern).into_iter().collect();
             assert_eq!(got.join(","), want, "{pattern}");

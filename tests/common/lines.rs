@@ -95,9 +95,22 @@ impl Writer {
 }
 
 impl Code {
-    /// Code without anything in it.
+    /// Words and signs as they are; a blank outside of quotes is one between words.
     pub fn plain(text: &str) -> Code {
-        Code::Plain(text.replace(' ', &BLANK.to_string()))
+        let mut quote = None;
+        let open = text.chars().map(|c| match (c, quote) {
+            (' ', None) => BLANK,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                c
+            }
+            (c, Some(end)) if c == end => {
+                quote = None;
+                c
+            }
+            (c, _) => c,
+        });
+        Code::Plain(open.collect())
     }
 
     /// Code with others around it.
@@ -326,30 +339,31 @@ const REDIRECTS: [&str; 17] = [
 /// Assignments in front of a command.
 const ASSIGNMENTS: [&str; 7] = ["LANG=C", "CI=1", "X=1", "PATH=/tmp:$PATH", "LD_PRELOAD=./x", "Y='a b'", "Z="];
 
-/// Heads that take a simple command as their words.
-pub const WRAPPERS: [&str; 22] = [
-    "env ",
-    "timeout 9 ",
-    "nice ",
-    "nohup ",
-    "xargs ",
-    "env -i ",
-    "env -u HOME LANG=C ",
-    "timeout -k 5 -s KILL 9 ",
-    "nice -n 5 ",
-    "xargs -0 -n1 ",
-    "xargs -I{} ",
-    "setsid ",
-    "stdbuf -oL ",
-    "ionice -c2 ",
-    "command ",
-    "exec ",
-    "time ",
-    "/usr/bin/env ",
-    "env nice timeout 9 ",
-    "nohup env LANG=C nice ",
-    "find . -exec ",
-    "flock /tmp/l ",
+/// What takes a simple command as its words: head, tail.
+pub const WRAPPERS: [(&str, &str); 23] = [
+    ("env ", ""),
+    ("timeout 9 ", ""),
+    ("nice ", ""),
+    ("nohup ", ""),
+    ("xargs ", ""),
+    ("env -i ", ""),
+    ("env -u HOME LANG=C ", ""),
+    ("timeout -k 5 -s KILL 9 ", ""),
+    ("nice -n 5 ", ""),
+    ("xargs -0 -n1 ", ""),
+    ("xargs -I{} ", ""),
+    ("setsid ", ""),
+    ("stdbuf -oL ", ""),
+    ("ionice -c2 ", ""),
+    ("command ", ""),
+    ("exec ", ""),
+    ("time ", ""),
+    ("/usr/bin/env ", ""),
+    ("env nice timeout 9 ", ""),
+    ("nohup env LANG=C nice ", ""),
+    ("find . -exec ", " \\;"),
+    ("find . -name a -exec ", " {} +"),
+    ("flock /tmp/l ", ""),
 ];
 
 /// Heads that take a line as one word.
@@ -371,7 +385,7 @@ pub const LINES: [&str; 14] = [
 ];
 
 /// Code with a place for a line in it: head, tail.
-pub const SHAPES: [(&str, &str); 17] = [
+pub const SHAPES: [(&str, &str); 18] = [
     ("( ", " )"),
     ("{ ", "; }"),
     ("if ", "; then :; fi"),
@@ -389,6 +403,7 @@ pub const SHAPES: [(&str, &str); 17] = [
     ("{ ", "; } 2>&1"),
     ("( ", " ) > out.txt"),
     ("ls & ", ""),
+    ("coproc { ", "; }"),
 ];
 
 /// Words that hold code: head, tail.
@@ -505,7 +520,10 @@ pub fn line(tape: &mut Tape<'_>, depth: usize) -> Code {
             let (head, tail) = tape.one(&SHAPES);
             line(tape, depth - 1).around(head, tail)
         }
-        11 => simple(tape, depth - 1, true).around(tape.one(&WRAPPERS), ""),
+        11 => {
+            let (head, tail) = tape.one(&WRAPPERS);
+            simple(tape, depth - 1, true).around(head, tail)
+        }
         12 => {
             let head = tape.one(&LINES);
             let manner = tape.one(&[Manner::Single, Manner::Double, Manner::Ansi, Manner::Escaped]);

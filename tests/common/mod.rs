@@ -13,6 +13,7 @@
     reason = "shared by several tests, each of which uses a part; a test that cannot go on fails"
 )]
 
+pub mod lines;
 pub mod maps;
 pub mod reading;
 pub mod requests;
