@@ -207,7 +207,9 @@ impl CommandRule<'_> {
                 if !named.iter().any(|name| name == hazard) {
                     options.push((*hazard).to_owned());
                     if !program.dashed {
-                        options.extend(abbreviations(hazard).filter(|short| !named.contains(short)));
+                        // What is an option by itself is not taken for the beginning of another.
+                        let short = abbreviations(hazard).filter(|short| short == hazard || !spelling.lists(short));
+                        options.extend(short.filter(|short| !named.contains(short)));
                     }
                 }
             }
@@ -360,6 +362,11 @@ struct Spelling {
 }
 
 impl Spelling {
+    /// Whether an option is listed in full, so that it abbreviates no other.
+    fn lists(&self, option: &str) -> bool {
+        self.sure.iter().any(|entry| entry.lists(option))
+    }
+
     /// Adds the other names of options.
     fn same(&self, names: &mut Vec<String>) {
         for aliases in self.sure.iter().flat_map(|entry| &entry.aliases) {
@@ -405,7 +412,8 @@ fn present(items: &[Item], reading: Reading, spelling: &Spelling) -> Expr {
             spelling.including(&mut names);
             if !spelling.dashed {
                 let long: Vec<String> = names.iter().filter(|n| n.starts_with("--")).cloned().collect();
-                names.extend(long.iter().flat_map(|name| abbreviations(name)));
+                let short = long.iter().flat_map(|name| abbreviations(name));
+                names.extend(short.filter(|short| !spelling.lists(short)));
             }
         } else {
             spelling.same(&mut names);

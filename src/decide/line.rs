@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::place::{Directories, clean, climbs, is_no_file};
 use super::unwrap::{Inside, called, inside};
 use super::scripts;
-use crate::model::{CommandRequest, Entry, Place, Program, Request, Surface, Word, ZoneMatcher, program};
+use crate::model::{CommandRequest, Entry, Glob, Place, Program, Request, Surface, Word, ZoneMatcher, program};
 use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
 /// Most requests that are taken from one line; a line with more is denied as a whole.
@@ -324,7 +324,7 @@ impl Walk<'_> {
         notes: &[String],
     ) {
         let mut state = state.clone();
-        let covered = found.carries;
+        let covered = found.carries && !known.is_some_and(|p| hazardous(p, words, found.head));
         if covered && state.role == Role::Whole && !known.is_some_and(|p| elsewhere(p, words)) {
             state.role = Role::Restricted;
         }
@@ -555,6 +555,31 @@ fn network(word: &ShellWord) -> bool {
         }
         Value::Any => false,
     }
+}
+
+/// Whether one of a carrier's own options may do more than carry: then a rule must permit it.
+fn hazardous(program: &Program<'static>, words: &[ShellWord], head: usize) -> bool {
+    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+    let entries = program.entries(&known);
+    let hazards: Vec<&str> = entries.iter().flat_map(|e| &e.hazards).flat_map(|(options, _)| options.iter().copied()).collect();
+    let own = words.iter().take(head).filter_map(|word| word.value.known());
+    own.flat_map(|text| {
+        let mut names = crate::model::option_names(text, program.dashed);
+        names.push(text.to_owned());
+        names
+    })
+    .any(|name| {
+        hazards.iter().any(|hazard| match hazard.strip_suffix('*') {
+            Some(head) if !hazard.starts_with('-') => Glob::from_stars(hazard).matches(&name) || !head.is_empty() && name.starts_with(head),
+            _ => {
+                *hazard == name
+                    || name.starts_with("--")
+                        && name.len() > 2
+                        && hazard.starts_with(name.as_str())
+                        && !entries.iter().any(|entry| entry.lists(&name))
+            }
+        })
+    })
 }
 
 /// Whether the command inside runs in another place or as another user, so that a rule must

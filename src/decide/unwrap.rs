@@ -26,6 +26,8 @@ pub(super) struct Inside {
     pub(super) own: Option<Vec<ShellWord>>,
     /// Users that `-u` and the like name.
     pub(super) user: Option<String>,
+    /// How many words are its own, before the command inside begins.
+    pub(super) head: usize,
 }
 
 /// Options and operands of a command, as far as its entries tell them apart.
@@ -143,12 +145,16 @@ impl<'a> Reader<'a> {
 /// Looks into a command. `words` are those behind the program.
 pub(super) fn inside(program: &Program<'static>, words: &[ShellWord], redirects: &[Redirect]) -> Inside {
     let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
-    let entries = program.entries(&known);
-    // Words of the path to the sub-command are no operands.
-    let path = entries.len() - 1;
+    // Words of the path to the sub-command, and options before it, are no operands.
+    let (entries, path) = program.located(&known);
     let mut found = exec(&entries, words);
     let reader = Reader { entries: &entries, dashed: program.dashed };
     let words = words.get(path.min(words.len())..).unwrap_or_default();
+    found.head = path;
+    let tells = |word: &ShellWord| word.value.known().is_some_and(|text| reader.has(|e| &e.tells, text));
+    if words.iter().take_while(|word| word.value.known().is_some_and(|text| text.starts_with('-'))).any(tells) {
+        return found;
+    }
     if program.shell {
         shell(&reader, words, redirects, &mut found);
     } else if entries.iter().any(|entry| entry.carries()) {
@@ -293,8 +299,6 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
                     found.env.push(name);
                 } else if seen < operands {
                     seen += 1;
-                    // Options may follow operands only where the wrapper's own come first.
-                    ended |= wrapper.is_some() && seen == operands;
                 } else if word.value.known().is_some_and(|text| reader.has(|e| &e.shell_options, text)) {
                     // `flock FILE -c LINE`: an option behind the operands.
                     listed = true;
@@ -311,6 +315,7 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
         }
     }
     let inner = words.get(at..).unwrap_or_default();
+    found.head += at.min(words.len());
     if strange {
         found.opaque = Some("an option that polctl does not know: where the inner command begins is not certain");
         candidates(words, found);
@@ -375,6 +380,7 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
         at += 1;
     }
     let script = words.get(at);
+    found.head += at.min(words.len());
     if line {
         match script.map(|word| &word.value) {
             Some(Value::Known(text)) => {

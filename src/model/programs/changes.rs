@@ -104,6 +104,7 @@ fn entry_facts(entry: &Entry<'_>) -> Vec<(String, bool, bool)> {
         ("flag", &entry.flags),
         ("value", &entry.values),
         ("optional", &entry.optional),
+        ("tells", &entry.tells),
         ("shellopt", &entry.shell_options),
         ("scriptopt", &entry.script_options),
     ] {

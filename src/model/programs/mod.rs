@@ -41,20 +41,36 @@ impl<'a> Program<'a> {
         self.sub_aliases.iter().find(|(_, aliases)| aliases.contains(&name)).map_or(name, |(canonical, _)| canonical)
     }
 
-    /// The entries that hold for these words: the program's own, then each sub-command's.
-    pub fn entries(&self, words: &[Option<&str>]) -> Vec<&Entry<'a>> {
+    /// The entries that hold for these words: the program's own, then each sub-command's. And
+    /// how many words it takes to name them, options before the sub-commands included.
+    pub fn located(&self, words: &[Option<&str>]) -> (Vec<&Entry<'a>>, usize) {
         let mut out = vec![&self.entry];
         let mut path: Vec<&str> = Vec::new();
-        for word in words {
-            let Some(word) = word else { break };
+        let (mut named, mut at) = (0, 0);
+        loop {
+            if let Some(entry) = self.sub(&path) {
+                while let Some((option, glued)) = words.get(at).copied().flatten().and_then(|w| entry.global(w, self.dashed)) {
+                    at += if option.takes_value && !glued { 2 } else { 1 };
+                }
+            }
+            let Some(Some(word)) = words.get(at) else { break };
             path.push(if path.is_empty() { self.canonical_sub(word) } else { word });
             match self.subs.iter().find(|(own, _)| *own == path) {
-                Some((_, entry)) => out.push(entry),
+                Some((_, entry)) => {
+                    out.push(entry);
+                    named = at + 1;
+                }
                 None if self.subs.iter().any(|(own, _)| own.starts_with(&path)) => {}
                 None => break,
             }
+            at += 1;
         }
-        out
+        (out, named)
+    }
+
+    /// The entries that hold for these words.
+    pub fn entries(&self, words: &[Option<&str>]) -> Vec<&Entry<'a>> {
+        self.located(words).0
     }
 }
 
@@ -105,6 +121,12 @@ pub fn carries_commands(name: &str) -> bool {
 }
 
 impl Entry<'_> {
+    /// Whether it lists this option as one of its own, in full.
+    pub fn lists(&self, option: &str) -> bool {
+        let lists = [&self.flags, &self.values, &self.optional, &self.shell_options, &self.script_options];
+        lists.iter().any(|list| list.contains(&option)) || self.globals.iter().any(|g| g.option == option)
+    }
+
     /// Whether words of it are a command in full, so that the entry's program only carries it.
     pub fn carries(&self) -> bool {
         self.wrapper.is_some() || !self.shell_options.is_empty() || self.shell_words.is_some()

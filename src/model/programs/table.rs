@@ -54,6 +54,8 @@ pub struct Entry<'a> {
     pub wrapper: Option<Wrapper>,
     /// Options behind which a command stands, with the words that end it.
     pub exec: Vec<(Vec<&'a str>, Vec<&'a str>)>,
+    /// Options with which it tells something and runs nothing.
+    pub tells: Vec<&'a str>,
     /// Options whose value is a shell line.
     pub shell_options: Vec<&'a str>,
     /// The operands behind this many, joined by blanks, are a shell line.
@@ -280,6 +282,10 @@ fn entry<'a>(entry: &mut Entry<'a>, keyword: &str, rest: &[&'a str], reason: &'a
         "hazard" if !rest.is_empty() => entry.hazards.push((rest.to_vec(), reason)),
         "bundle" => entry.bundle = true,
         "elsewhere" => entry.elsewhere = true,
+        "tells" => {
+            entry.tells.extend(rest);
+            entry.flags.extend(rest);
+        }
         "wrapper" => {
             let mut wrapper = Wrapper::default();
             for word in rest {
