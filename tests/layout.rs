@@ -49,7 +49,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("decide", &["source", "model", "parse", "compile"]),
     ("analyze", &["source", "diag", "model", "compile", "decide"]),
     ("report", &["source", "diag"]),
-    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report"]),
+    ("sign", &[]),
+    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign"]),
 ];
 
 #[test]

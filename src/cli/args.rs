@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
     name = "polctl",
     version,
     about,
-    after_help = "Exit codes: 0 nothing wrong; 1 findings; 2 wrong usage or unreadable input; 3 inconclusive."
+    after_help = "Exit codes: 0 nothing wrong; 1 findings; 2 wrong usage or unreadable input; 3 inconclusive; 4 signature refused."
 )]
 pub struct Args {
     /// What to do.
@@ -43,6 +43,14 @@ pub enum Command {
     /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
     /// answered with deny.
     Hook(HookArgs),
+    /// Check a policy directory and sign exactly the checked bytes
+    Sign(super::sign::SignArgs),
+    /// Verify a signed policy directory, offline
+    Verify(super::verify::VerifyArgs),
+    /// Make, show, pin and rotate signing keys
+    Keys(super::keys::KeysArgs),
+    /// Approve the widenings of one exact change
+    Approve(super::approve::ApproveArgs),
     /// Print what polctl knows about programs, or what changed in it
     Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes
@@ -85,6 +93,12 @@ pub struct CheckArgs {
     /// First adoption: there is no base; everything counts as reviewed
     #[arg(long)]
     pub initial: bool,
+    /// An approval of widenings that `polctl approve` wrote (repeatable)
+    #[arg(long, value_name = "FILE", requires = "approval_trust", requires = "base")]
+    pub approval: Vec<PathBuf>,
+    /// The trust file for approvals; read from the base when that is a git revision
+    #[arg(long, value_name = "FILE")]
+    pub approval_trust: Option<PathBuf>,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -163,6 +177,9 @@ pub struct HookArgs {
     /// Where the highest sequence number that was seen is kept
     #[arg(long, value_name = "FILE", requires = "trust")]
     pub state: Option<PathBuf>,
+    /// Name of the envelope in the policy directory
+    #[arg(long, value_name = "NAME", default_value = "polctl.sig.json")]
+    pub envelope: String,
     /// Use a policy that nobody signed: for development only
     #[arg(long)]
     pub unverified: bool,

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use super::approvals::{Signed, approvals, approve};
 use super::args::CheckArgs;
 use super::session::{Failure, exit_code, lints, open, read, working_tree};
 use super::{args, output};
 use crate::analyze::diff;
-use crate::diag::sort;
+use crate::compile::Compiled;
+use crate::diag::{Finding, sort};
 use crate::report::Report;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Tree};
 
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let tree = working_tree(&args.dir)?;
@@ -25,33 +27,51 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
             });
         }
     };
+    let approvals = approvals(args)?;
+    let Judged { map, mut findings, new, old, compared } = judged(&tree, base.as_deref(), &approvals)?;
+    let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
+    sort(&mut findings);
+    let deny = args.output.deny == Some(args::Deny::Warnings);
+    let report = Report { command: "check", compared, policy_ids, exit_code: exit_code(&findings, deny), findings };
+    Ok(output::report(&report, &map, &args.output))
+}
+
+/// A version that was checked, and what was found.
+pub(super) struct Judged {
+    pub(super) map: SourceMap,
+    pub(super) findings: Vec<Finding>,
+    pub(super) new: Option<Compiled>,
+    pub(super) old: Option<Compiled>,
+    pub(super) compared: Option<(String, String)>,
+}
+
+/// Judges a version by itself and against its base.
+pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Signed]) -> Result<Judged, Failure> {
     let mut map = SourceMap::new();
     let mut findings = Vec::new();
-    let new = read(&tree, &mut map, &mut findings)?;
+    let new = read(tree, &mut map, &mut findings)?;
     if let Some(new) = &new {
         if new.set.rules.len() > 3_000 {
             output::progress("checking the rules");
         }
         lints(new, &mut findings)?;
     }
-    let mut policy_ids = (None, args.output.policy_id(new.as_ref()));
-    let mut compared = None;
+    let (mut old, mut compared) = (None, None);
     if let Some(base) = base {
         compared = Some((base.label(), "the working tree".to_owned()));
         // Warnings about the base are not about this change.
         let mut base_findings = Vec::new();
-        let old = read(base.as_ref(), &mut map, &mut base_findings)?;
+        old = read(base, &mut map, &mut base_findings)?;
         base_findings.retain(|f| f.level == crate::diag::Level::Error);
-        policy_ids.0 = args.output.policy_id(old.as_ref());
         match (&old, &new) {
-            (Some(old), Some(new)) => findings.extend(diff(old, new, &map)?),
+            (Some(old), Some(new)) => {
+                findings.extend(diff(old, new, &map)?);
+                approve(&mut findings, approvals, old, new)?;
+            }
             _ => findings.append(&mut base_findings),
         }
     }
-    sort(&mut findings);
-    let deny = args.output.deny == Some(args::Deny::Warnings);
-    let report = Report { command: "check", compared, policy_ids, exit_code: exit_code(&findings, deny), findings };
-    Ok(output::report(&report, &map, &args.output))
+    Ok(Judged { map, findings, new, old, compared })
 }
 
 /// A directory has no widening against itself, whatever changed.

@@ -102,7 +102,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
 }
 
 /// Every file with its text, in order of name.
-fn files(compiled: &Compiled, map: &SourceMap) -> Result<BTreeMap<String, String>, Failure> {
+pub(super) fn files(compiled: &Compiled, map: &SourceMap) -> Result<BTreeMap<String, String>, Failure> {
     let mut files = BTreeMap::new();
     for surface in compiled.set.surfaces.keys() {
         let mut text = head(*surface, compiled);

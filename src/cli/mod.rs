@@ -2,16 +2,24 @@
 //!
 //! The only module that prints and that knows exit codes.
 
+mod approvals;
+mod approve;
 mod args;
 mod check;
 mod compile;
 mod diff;
 mod explain;
+mod gate;
 mod hook;
+mod keys;
 mod output;
+mod policy_gate;
 mod programs;
 mod rule;
 mod session;
+mod sign;
+mod vault;
+mod verify;
 
 pub use args::Args;
 
@@ -31,6 +39,8 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// polctl could not decide.
     pub const INCONCLUSIVE: u8 = 3;
+    /// A signature was refused.
+    pub const REFUSED: u8 = 4;
 }
 
 /// Parses the arguments, runs the command and returns its exit code.
@@ -51,6 +61,10 @@ pub fn run() -> ExitCode {
         Command::Explain(explain) => explain::run(explain),
         Command::Hook(hook) => hook::run(hook),
         Command::Programs(programs) => programs::run(programs),
+        Command::Sign(sign) => sign::run(sign, &policy_gate::PolicyGate),
+        Command::Verify(verify) => verify::run(verify, &policy_gate::PolicyGate),
+        Command::Keys(keys) => keys::run(keys),
+        Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
         Command::Rule(rule) => rule::run(rule),
     };
     ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))

@@ -48,14 +48,31 @@ pub(super) fn progress(text: &str) {
     }
 }
 
-/// Prints why a command ended without a report, on standard error.
-pub(super) fn failure(failure: &Failure) -> u8 {
+/// Says something on standard error that is no failure of this run.
+pub(super) fn notice(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Prints a report on standard error, for commands whose own answer goes to standard output.
+pub(super) fn report_on_stderr(report: &Report, map: &SourceMap) -> u8 {
+    let width = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
+    eprint!("{}", human(report, map, wants_colour(std::io::stderr().is_terminal()), width));
+    report.exit_code
+}
+
+/// A diagnostic as standard error shows it.
+pub(super) fn rendered(diagnostic: &dyn miette::Diagnostic) -> String {
     let colour = wants_colour(std::io::stderr().is_terminal());
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let mut text = String::new();
-    if GraphicalReportHandler::new_themed(theme).with_links(false).render_report(&mut text, failure).is_err() {
-        text = failure.to_string();
+    if GraphicalReportHandler::new_themed(theme).with_links(false).render_report(&mut text, diagnostic).is_err() {
+        text = diagnostic.to_string();
     }
-    eprint!("{text}");
+    text
+}
+
+/// Prints why a command ended without a report, on standard error.
+pub(super) fn failure(failure: &Failure) -> u8 {
+    eprint!("{}", rendered(failure));
     failure.exit_code()
 }

@@ -7,6 +7,7 @@ use crate::analyze::{AnalyzeError, lint};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
 use crate::parse::{CONFIG_NAME, load};
+use crate::sign::{SignError, SignerError, Timestamp};
 use crate::source::{DirTree, GitTree, SourceError, SourceMap, Tree};
 
 /// Why a command ended without a report.
@@ -33,6 +34,20 @@ pub(super) enum Failure {
         /// What to do.
         help: String,
     },
+    /// Signing or verifying was refused.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Sign(#[from] SignError),
+    /// Input beside the policy that cannot be read.
+    #[error("cannot read {what}")]
+    #[diagnostic(help("check the path and its permissions"))]
+    Read {
+        /// What was to be read.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// Output cannot be written.
     #[error("cannot write {what}")]
     #[diagnostic(help("check the path and the free space; nothing was left half written"))]
@@ -48,8 +63,42 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
-            Failure::Source(_) | Failure::Usage { .. } | Failure::Write { .. } => exit::USAGE,
+            Failure::Sign(error) => sign_exit_code(error),
+            Failure::Source(_) | Failure::Usage { .. } | Failure::Read { .. } | Failure::Write { .. } => exit::USAGE,
             Failure::Analyze(_) | Failure::Compile(_) => exit::INCONCLUSIVE,
+        }
+    }
+
+    pub(super) fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Failure::Usage { message: message.into(), help: help.into() }
+    }
+}
+
+/// Outside `verify`: a signature that is not good is refused, anything else could not be read,
+/// reached or written.
+const fn sign_exit_code(error: &SignError) -> u8 {
+    match error {
+        SignError::Envelope(_) | SignError::Verify(_) | SignError::Signer(SignerError::NotPinned { .. }) => {
+            exit::REFUSED
+        }
+        _ => exit::USAGE,
+    }
+}
+
+/// The time of day, from the system's clock.
+pub(super) fn now() -> Result<Timestamp, Failure> {
+    Timestamp::from_seconds(jiff::Timestamp::now().as_second())
+        .ok_or_else(|| Failure::usage("the system's clock cannot be read as a date", "set the clock"))
+}
+
+/// An environment variable that is text; empty counts as not set.
+pub(super) fn variable(name: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(name) {
+        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("the variable `{name}` is not text"), "set it anew"))
         }
     }
 }

@@ -75,6 +75,9 @@ codes! {
     NARROWING "narrowing" Note Policy
         "a request is no longer permitted that was permitted before"
         "The old version allows the shown request at a rung at which the new version does not. Nothing is wrong; the line is there so that nobody is surprised."
+    APPROVAL "approval" Error Policy
+        "an approval does not count"
+        "An approval that was given to `polctl check` is expired, not signed by keys that the base trusts for approvals, about another change, or about widenings that this change does not make. An approval is good for one exact change from one policy to another; after any edit it must be given anew (see docs/signing.md)."
     CONFIG_WIDENING "config-widening" Error Policy
         "a change of the configuration permits more"
         "A zone, a trusted directory, an allowed environment variable, the provenance guardrail or a hand-written guardrail changed in the direction that lets more requests through. The configuration is policy too (see `polctl.yaml` in docs/policy-format.md)."

@@ -142,7 +142,7 @@ impl Code {
         out.push_str(tape.one(&["", " ", "\t ", "\n", "# rm -rf / 'x\n", " \\\n "]));
         for c in self.open().chars() {
             match c {
-                BLANK => out.push_str(tape.one(&[" ", "  ", "\t", " \\\n", "\\\n ", " \\\n\t\\\n "])),
+                BLANK => out.push_str(tape.one(&[" ", "  ", "\t", " \\\n", " \\\n "])),
                 END => out.push_str(tape.one(&["\n", "\n\n", " # a \"b $(rm -rf /)\n", "\n# c `\n\n", "\t\n \n"])),
                 c => out.push(c),
             }
@@ -490,8 +490,8 @@ fn effect(tape: &mut Tape<'_>) -> Code {
         "cd ..",
         "cd \"$D\"",
         "cd",
-        "X=1",
-        "PATH=/tmp:$PATH",
+        "X=1; :",
+        "PATH=/tmp:$PATH; :",
         "export LD_PRELOAD=./x",
         "read LD_PRELOAD",
         "ls() { rm -rf x; }",
@@ -617,7 +617,7 @@ pub fn hostile(tape: &mut Tape<'_>, lines: &[String]) -> String {
         }
         5 => {
             let (open, close) = tape.one(&OPENERS);
-            let (deep, less) = (tape.below(24), tape.below(3));
+            let (deep, less) = (tape.below(6), tape.below(3));
             format!("{}{one}{}", open.repeat(deep), close.repeat(deep.saturating_sub(less)))
         }
         _ => {

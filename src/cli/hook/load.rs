@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::cli::args::HookArgs;
 use crate::compile::{BUNDLE_NAME, MAX_BUNDLE, sha256_hex};
 use crate::decide::Bundle;
+use crate::sign::{EnvelopeAt, Request, Rollback, Timestamp, verify};
 
 /// Reads the bundle. With a trust file only from a set that verifies against it.
 ///
@@ -19,8 +20,28 @@ pub(super) fn bundle(args: &HookArgs) -> Result<Bundle, String> {
         }
         return unverified(&args.policy);
     };
-    let _ = trust;
-    Err("signed policies are not supported yet".into())
+    let rollback = args.state.clone().map_or(Rollback::FloorOnly, Rollback::State);
+    let now = Timestamp::from_seconds(jiff::Timestamp::now().as_second()).ok_or("the clock cannot be read as a date")?;
+    let verified = verify(&Request {
+        dir: &args.policy,
+        envelope: EnvelopeAt::Inside(args.envelope.clone()),
+        trust,
+        rollback,
+        expect: None,
+        ignored: &[".git".to_owned()],
+        online: None,
+        now,
+    })
+    .map_err(|error| format!("the policy is not verified: {error}"))?;
+    let bytes = verified.files().get(BUNDLE_NAME).ok_or_else(|| {
+        format!("the signed policy has no `{BUNDLE_NAME}`; run `polctl compile --bundle` before signing")
+    })?;
+    let bundle = Bundle::read(bytes.to_vec()).map_err(|error| format!("{error}; compile and sign it again"))?;
+    // The signature is over the set; that the bundle is made of it was checked when it was signed.
+    if bundle.head().policy_id != verified.payload().policy_id.to_string() {
+        return Err("the bundle is of another policy than the signature says; compile and sign it again".into());
+    }
+    Ok(bundle)
 }
 
 /// A bundle that nobody signed: it must at least be made from the files beside it.
