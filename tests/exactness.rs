@@ -29,13 +29,15 @@ const REQUESTS: usize = 12;
 
 fn cases() -> impl Strategy<Value = Case> {
     let tape = |len| prop::collection::vec(any::<u8>(), len);
-    (tape(5), prop::collection::vec(tape(70), 1..6), prop::collection::vec(tape(90), 1..=REQUESTS))
+    (tape(16), prop::collection::vec(tape(100), 1..6), prop::collection::vec(tape(140), 1..=REQUESTS))
         .prop_map(|(settings, rules, requests)| Case { settings, rules, requests })
 }
 
 fn set_of(case: &Case) -> common::Files {
-    let rules: Vec<_> = case.rules.iter().map(|bytes| maps::rule(&mut Tape::new(bytes), None)).collect();
-    maps::files(&maps::settings(&mut Tape::new(&case.settings)), &rules)
+    let mut settings = Tape::new(&case.settings);
+    let (head, theme) = (maps::settings(&mut settings), maps::theme(&mut settings));
+    let rules: Vec<_> = case.rules.iter().map(|bytes| maps::themed(&mut Tape::new(bytes), None, &theme)).collect();
+    maps::files(&head, &rules)
 }
 
 #[test]

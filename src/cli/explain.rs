@@ -11,7 +11,7 @@ use crate::decide::{
     Answer, Decider, Judgement, Reason, Role, Setting, Verdict, egress_request, judge, judge_request, why_not,
 };
 use crate::diag::{Level, sort};
-use crate::model::{Request, Surface, Tier, ZoneMatcher};
+use crate::model::{RUNGS, Request, Surface, Tier, ZoneMatcher};
 use crate::report::{ExplainedLine, ExplainedPart, ExplainedReason, Report, explain_human, explain_json};
 use crate::source::SourceMap;
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
     let mut explained = Vec::new();
     for line in &lines {
         let verdict = decide(&mut decider, surface, line, &setting)?;
-        explained.push(describe(&compiled, &mut decider, surface, line, &verdict, &zones)?);
+        explained.push(describe(&compiled, &decider, (surface, line, cwd.as_deref()), &verdict, &zones));
     }
     let format = if args.json { ExplainFormat::Json } else { args.format };
     let text = match format {
@@ -119,28 +119,32 @@ fn decide(decider: &mut Decider<'_>, surface: Surface, line: &str, setting: &Set
 
 fn describe(
     compiled: &Compiled,
-    decider: &mut Decider<'_>,
-    surface: Surface,
-    line: &str,
+    decider: &Decider<'_>,
+    (surface, line, cwd): (Surface, &str, Option<&str>),
     verdict: &Verdict,
     zones: &ZoneMatcher,
-) -> Result<ExplainedLine, Failure> {
+) -> ExplainedLine {
     let effect = |tier: Option<u8>| tier.and_then(Tier::new).unwrap_or(Tier::DENY).effect(surface);
     let mut parts = Vec::new();
     for judgement in &verdict.parts {
         // What another part says better is not repeated.
-        if judgement.part.role != Role::Whole && judgement.tier == Some(0) {
+        let rank = |tier: Option<u8>| tier.unwrap_or(RUNGS);
+        let said = |other: &Judgement| other.part.role == Role::Whole && other.part.text == judgement.part.text;
+        if judgement.part.role != Role::Whole
+            && (judgement.tier == Some(0) || verdict.parts.iter().any(|p| said(p) && rank(p.tier) >= rank(judgement.tier)))
+        {
             continue;
         }
         parts.push(describe_part(compiled, decider, judgement, zones));
     }
-    Ok(ExplainedLine {
+    ExplainedLine {
         line: line.to_owned(),
+        cwd: cwd.map(str::to_owned),
         surface: surface.name(),
         tier: verdict.tier,
         effect: effect(verdict.tier),
         parts,
-    })
+    }
 }
 
 fn describe_part(compiled: &Compiled, decider: &Decider<'_>, judgement: &Judgement, zones: &ZoneMatcher) -> ExplainedPart {
@@ -167,7 +171,8 @@ fn describe_part(compiled: &Compiled, decider: &Decider<'_>, judgement: &Judgeme
         text: part.text.clone(),
         surface: surface.name(),
         request: shown,
-        assumes: part.request.assumptions(),
+        // Where it runs stands above the parts.
+        assumes: part.request.assumptions().into_iter().filter(|text| !text.starts_with("run in a")).collect(),
         via: part.via.clone(),
         role: match part.role {
             Role::Whole => "whole",

@@ -50,7 +50,7 @@ pub fn explain(expr: &Expr) -> String {
         }
         (Atom::Within(SetAttr::Env, n), _) => format!("it sets an environment variable outside {}", names(n)),
         (Atom::Flag(Flag::Trusted), false) => "the program's path is not in `trusted_dirs`".into(),
-        (Atom::Flag(Flag::Harmless), false) => "an option before the sub-command is not known to be harmless".into(),
+        (Atom::Flag(Flag::Harmless), false) => "an option before the sub-command is not known to be harmless, or it may run or write more than its words say".into(),
         (Atom::Flag(Flag::Open), true) => {
             "it is not certain what words there are (a wildcard that the shell expands, or an unknown option before the sub-command)".into()
         }

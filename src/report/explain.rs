@@ -11,6 +11,8 @@ use super::human::visible;
 pub struct ExplainedLine {
     /// The line as given.
     pub line: String,
+    /// The directory that it runs in; `null`: not known.
+    pub cwd: Option<String>,
     /// `commands`, `sudo` or `egress`.
     pub surface: &'static str,
     /// Lowest tier at which it may run; `null`: denied.
@@ -89,6 +91,13 @@ fn tier(tier: Option<u8>) -> String {
 pub fn explain_human(line: &ExplainedLine) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "`{}`: {}: {}", visible(&line.line), tier(line.tier), line.effect);
+    match &line.cwd {
+        _ if line.surface == "egress" => {}
+        Some(cwd) => {
+            let _ = writeln!(out, "run in `{}`", visible(cwd));
+        }
+        None => out.push_str("run in a directory that is not known\n"),
+    }
     for (at, part) in line.parts.iter().enumerate() {
         out.push('\n');
         let via = if part.via.is_empty() { String::new() } else { format!(" ({})", part.via.join(", ")) };

@@ -67,6 +67,10 @@ impl Writer {
                 if !own.bodies.is_empty() {
                     own.newline();
                 }
+                if own.text.starts_with('(') {
+                    // `$((` would be arithmetic.
+                    self.text.push(BLANK);
+                }
                 self.text.push_str(&own.text);
                 self.text.push_str(tail);
             }
@@ -142,7 +146,7 @@ impl Code {
         out.push_str(tape.one(&["", " ", "\t ", "\n", "# rm -rf / 'x\n", " \\\n "]));
         for c in self.open().chars() {
             match c {
-                BLANK => out.push_str(tape.one(&[" ", "  ", "\t", " \\\n", " \\\n "])),
+                BLANK => out.push_str(tape.one(&[" ", "  ", "\t", " \\\n", "\\\n ", " \\\n\t\\\n "])),
                 END => out.push_str(tape.one(&["\n", "\n\n", " # a \"b $(rm -rf /)\n", "\n# c `\n\n", "\t\n \n"])),
                 c => out.push(c),
             }
@@ -224,7 +228,7 @@ fn ansi_numbers(tape: &mut Tape<'_>, text: &str) -> String {
 }
 
 /// Commands as words whose text is certain; the policy judges them from tier 0 to refused.
-pub const COMMANDS: [&[&str]; 44] = [
+pub const COMMANDS: [&[&str]; 50] = [
     &["ls", "-la"],
     &["cat", "README.md"],
     &["git", "status"],
@@ -269,6 +273,12 @@ pub const COMMANDS: [&[&str]; 44] = [
     &["python3", "-c", "import os; os.remove(\"x\")"],
     &["bash", "run.sh"],
     &["timeout", "9", "shutdown", "now"],
+    &["sh"],
+    &["bash", "-s", "a"],
+    &["cat"],
+    &["python3"],
+    &["tar", "-xf", "a.tar"],
+    &["./run.sh"],
 ];
 
 /// Words that a line may hold anywhere behind a program, as written.
@@ -490,8 +500,8 @@ fn effect(tape: &mut Tape<'_>) -> Code {
         "cd ..",
         "cd \"$D\"",
         "cd",
-        "X=1; :",
-        "PATH=/tmp:$PATH; :",
+        "X=1",
+        "PATH=/tmp:$PATH",
         "export LD_PRELOAD=./x",
         "read LD_PRELOAD",
         "ls() { rm -rf x; }",
@@ -617,7 +627,7 @@ pub fn hostile(tape: &mut Tape<'_>, lines: &[String]) -> String {
         }
         5 => {
             let (open, close) = tape.one(&OPENERS);
-            let (deep, less) = (tape.below(6), tape.below(3));
+            let (deep, less) = (tape.below(24), tape.below(3));
             format!("{}{one}{}", open.repeat(deep), close.repeat(deep.saturating_sub(less)))
         }
         _ => {

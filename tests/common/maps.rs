@@ -1,6 +1,12 @@
-//! Random tier maps over a tiny alphabet whose words collide.
+//! Random tier maps over a tiny alphabet whose words collide, and over the words that the program
+//! table has for a program.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::rc::Rc;
+
+use polctl::model::{Entry, Program, program, program_table};
 
 use super::{Files, Tape};
 
@@ -14,8 +20,11 @@ zones:
   devices: [\"/dev/*\"]
 ";
 
-/// Programs of rules and requests. `find` has long options with one dash.
-pub const PROGRAMS: [&str; 6] = ["git", "a", "ab", "tar", "find", "b"];
+/// Programs of rules and requests. `find` has long options with one dash; `a`, `ab` and `b` are
+/// not in the program table.
+pub const PROGRAMS: [&str; 16] = [
+    "git", "a", "ab", "tar", "find", "b", "cp", "rm", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd", "bash",
+];
 
 /// Words of rules and requests, as text.
 pub const WORDS: [&str; 34] = [
@@ -94,15 +103,152 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
+/// What the program table has for a program, as words: its options that matter to rules, and the
+/// paths of its sub-commands.
+pub struct Vocabulary {
+    /// Paths of sub-commands, some by other names than the usual ones.
+    pub paths: Vec<Vec<String>>,
+    /// Options, and arguments as items.
+    options: BTreeMap<Vec<String>, Vec<String>>,
+    /// Options before the sub-command, with their values, and whether they are harmless.
+    pub globals: Vec<(Vec<String>, bool)>,
+}
+
+thread_local! {
+    static VOCABULARIES: RefCell<BTreeMap<String, Rc<Vocabulary>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The words of a program, none for one that the table does not know.
+pub fn vocabulary(name: &str) -> Rc<Vocabulary> {
+    let known = VOCABULARIES.with_borrow(|all| all.get(name).cloned());
+    known.unwrap_or_else(|| {
+        let made = Rc::new(Vocabulary::new(program(name)));
+        VOCABULARIES.with_borrow_mut(|all| all.insert(name.to_owned(), Rc::clone(&made)));
+        made
+    })
+}
+
+fn options_of(entry: &Entry<'_>) -> Vec<String> {
+    let mut out: Vec<&str> = entry.aliases.iter().flatten().copied().collect();
+    out.extend(entry.implies.iter().flat_map(|(option, others)| others.iter().chain([option])));
+    out.extend(entry.hazards.iter().flat_map(|(options, _)| options));
+    for list in [&entry.flags, &entry.values, &entry.optional, &entry.shell_options] {
+        out.extend(list.iter().step_by(1 + list.len() / 4));
+    }
+    out.extend(entry.globals.iter().map(|global| global.option).filter(|option| !option.ends_with('*')));
+    out.into_iter().filter(|option| *option != "--").map(str::to_owned).collect()
+}
+
+impl Vocabulary {
+    fn new(known: Option<&Program<'static>>) -> Self {
+        let mut out = Vocabulary { paths: Vec::new(), options: BTreeMap::new(), globals: Vec::new() };
+        let Some(known) = known else { return out };
+        let owned = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut paths: BTreeSet<Vec<String>> = known.hazardous.iter().map(|(path, _)| owned(path)).collect();
+        paths.extend(known.subs.iter().map(|(path, _)| owned(path)));
+        paths.extend(known.sub_aliases.iter().flat_map(|(name, others)| [owned(&[name]), owned(&others[..1])]));
+        // Sub-commands that have a block of their own come up more often.
+        out.paths = paths.into_iter().collect();
+        out.paths.extend(known.subs.iter().flat_map(|(path, _)| [owned(path), owned(path), owned(path)]));
+        out.options.insert(Vec::new(), options_of(&known.entry));
+        for (path, entry) in &known.subs {
+            out.options.insert(owned(path), options_of(entry));
+        }
+        let entries = std::iter::once((Vec::new(), &known.entry));
+        let entries = entries.chain(known.subs.iter().filter(|(path, _)| path.len() == 1).map(|(path, e)| (owned(path), e)));
+        for (_, entry) in entries {
+            for global in entry.globals.iter().filter(|global| !global.option.ends_with('*')) {
+                let option = global.option.to_owned();
+                let words = if global.takes_value { vec![option, "/w/a".to_owned()] } else { vec![option] };
+                out.globals.push((words, global.harmless));
+            }
+        }
+        out
+    }
+
+    /// An option, or an argument with wildcards, of the program or of the sub-command at a path.
+    fn option(&self, tape: &mut Tape<'_>, path: &[String]) -> Option<String> {
+        let length = tape.below(path.len() + 1);
+        let own = self.options.get(&path[..path.len() - length]).filter(|own| !own.is_empty());
+        let own = own.or_else(|| self.options.get(&Vec::new()).filter(|own| !own.is_empty()))?;
+        Some(own[tape.wide(own.len())].clone())
+    }
+}
+
+/// A program by name.
+pub fn program_name(tape: &mut Tape<'_>, theme: &[String]) -> String {
+    match tape.below(16) {
+        15 => any_program(tape),
+        12..15 => tape.one(&PROGRAMS).to_owned(),
+        _ if theme.is_empty() => tape.one(&PROGRAMS).to_owned(),
+        _ => tape.pick(theme).clone(),
+    }
+}
+
+fn any_program(tape: &mut Tape<'_>) -> String {
+    let names: Vec<&str> = program_table().names().filter(|name| !name.contains(['[', '.', '+', ':'])).collect();
+    names[tape.wide(names.len())].to_owned()
+}
+
+/// What a set is about: a few programs.
+pub fn theme(tape: &mut Tape<'_>) -> Vec<String> {
+    (0..3).map(|_| if tape.chance(12) { any_program(tape) } else { tape.one(&PROGRAMS).to_owned() }).collect()
+}
+
+/// Where in a program the words of a rule or request are: the path of a sub-command.
+pub fn focus(tape: &mut Tape<'_>, name: &str) -> Vec<String> {
+    let words = vocabulary(name);
+    if words.paths.is_empty() || tape.chance(20) {
+        return Vec::new();
+    }
+    words.paths[tape.wide(words.paths.len())].clone()
+}
+
+/// A word for a request of this program, as text.
+pub fn text(tape: &mut Tape<'_>, name: &str, path: &[String]) -> String {
+    let kind = tape.below(12);
+    if kind < 4 {
+        return tape.one(&WORDS).to_owned();
+    }
+    let Some(option) = vocabulary(name).option(tape, path) else { return tape.one(&WORDS).to_owned() };
+    if !option.starts_with('-') {
+        return option.replace('*', tape.one(&["a", "", "/etc/x", "b=c"]));
+    }
+    match kind {
+        4..7 => option,
+        7 => format!("{option}=a"),
+        // An abbreviation, or a cluster.
+        8 | 9 if option.starts_with("--") => option[..option.len() - tape.below(option.len() - 2)].to_owned(),
+        8 => format!("{option}{}", tape.one(&["a", "f", "x"])),
+        9 => format!("-{}{}", tape.one(&["a", "f", "v"]), option.trim_start_matches('-')),
+        // Two letters, wherever they come from.
+        10 => match vocabulary(name).option(tape, path).filter(|other| other.len() == 2 && option.len() == 2) {
+            Some(other) if other.starts_with('-') => format!("{option}{}", &other[1..]),
+            _ => option,
+        },
+        _ => option,
+    }
+}
+
 /// One alternative of a word: literal, or with wildcards.
-fn word(tape: &mut Tape<'_>) -> String {
-    let text = tape.one(&WORDS);
+fn word(tape: &mut Tape<'_>, name: &str, path: &[String]) -> String {
+    let text = text(tape, name, path);
     match tape.below(10) {
-        0..6 => quoted(text),
+        0..6 => quoted(&text),
         6 => "*".to_owned(),
-        7 => format!("{}*", if text.is_empty() { "a".to_owned() } else { quoted(text) }),
-        8 => format!("*{}", if text.is_empty() { "b".to_owned() } else { quoted(text) }),
+        7 => format!("{}*", if text.is_empty() { "a".to_owned() } else { quoted(&text) }),
+        8 => format!("*{}", if text.is_empty() { "b".to_owned() } else { quoted(&text) }),
         _ => tape.one(&["a*b", "*a*", "-*", "-*f", "*-f*", "--*=a", "*/*"]).to_owned(),
+    }
+}
+
+/// A word for the name of a sub-command, mostly this one.
+fn sub_word(tape: &mut Tape<'_>, name: &str, own: &str, at: usize) -> String {
+    match tape.below(12) {
+        10 => "*".to_owned(),
+        11 => format!("{}*", &own[..1]),
+        9 => focus(tape, name).get(at).map_or_else(|| own.to_owned(), |other| quoted(other)),
+        _ => quoted(own),
     }
 }
 
@@ -119,24 +265,44 @@ fn braced(tape: &mut Tape<'_>, mut make: impl FnMut(&mut Tape<'_>) -> String) ->
     format!("{{{first},{second}}}")
 }
 
-fn command_pattern(tape: &mut Tape<'_>) -> String {
-    let mut out = braced(tape, |tape| match tape.below(12) {
-        10 => "a*".to_owned(),
-        11 => "*".to_owned(),
-        _ => tape.one(&PROGRAMS).to_owned(),
+/// A pattern, and what its items may be about: one of its programs, and a path there.
+fn command_pattern(tape: &mut Tape<'_>, theme: &[String]) -> (String, String, Vec<String>) {
+    let name = program_name(tape, theme);
+    let path = focus(tape, &name);
+    let mut first = true;
+    let mut out = braced(tape, |tape| {
+        if std::mem::take(&mut first) && !tape.chance(12) {
+            return name.clone();
+        }
+        match tape.below(12) {
+            10 => "a*".to_owned(),
+            11 => "*".to_owned(),
+            9 => format!("{}*", &name[..1]),
+            _ => program_name(tape, theme),
+        }
     });
+    let depth = if tape.chance(15) { 0 } else { path.len() };
+    for (at, own) in path.iter().take(depth).enumerate() {
+        out.push(' ');
+        out.push_str(&braced(tape, |tape| sub_word(tape, &name, own, at)));
+    }
     let count = match tape.below(16) {
-        15 => 14 + tape.below(3),
+        15 => 14_usize.saturating_sub(depth) + tape.below(3),
+        n if depth > 0 => [0, 0, 1, 0, 1][n % 5],
         n => [1, 0, 2, 1, 3][n % 5],
     };
     for _ in 0..count {
         out.push(' ');
-        out.push_str(&braced(tape, word));
+        // The first word of `tar` is a cluster even without a dash.
+        out.push_str(&braced(tape, |tape| {
+            let text = word(tape, &name, &path);
+            if name == "tar" && tape.chance(25) { text.trim_start_matches('-').replace("''", "x") } else { text }
+        }));
     }
     if tape.chance(60) {
         out.push_str(" **");
     }
-    out
+    (out, name, path)
 }
 
 const OPTIONS: [&str; 8] = ["--force", "-f", "-x", "-xf", "--a", "-a", "-fx", "-xa"];
@@ -157,11 +323,23 @@ const ARGUMENTS: [&str; 14] = [
     "--f*",
 ];
 
-fn items(tape: &mut Tape<'_>, arguments: bool) -> Vec<String> {
+/// Items of an attribute of a rule about this program.
+fn items(tape: &mut Tape<'_>, arguments: bool, name: &str, path: &[String]) -> Vec<String> {
     let count = 1 + tape.below(3);
-    (0..count)
-        .map(|_| if arguments && tape.chance(35) { tape.one(&ARGUMENTS) } else { tape.one(&OPTIONS) }.to_owned())
-        .collect()
+    let one = |tape: &mut Tape<'_>| {
+        if arguments && tape.chance(25) {
+            return tape.one(&ARGUMENTS).to_owned();
+        }
+        if tape.chance(25) {
+            return tape.one(&OPTIONS).to_owned();
+        }
+        match vocabulary(name).option(tape, path) {
+            Some(option) if option.starts_with("--") && arguments && tape.chance(12) => format!("{option}=/etc/*"),
+            Some(option) if option.starts_with('-') || arguments => option,
+            _ => tape.one(&OPTIONS).to_owned(),
+        }
+    };
+    (0..count).map(|_| one(tape)).collect()
 }
 
 /// Every `when` term, by fact.
@@ -223,6 +401,11 @@ fn egress_pattern(tape: &mut Tape<'_>) -> String {
 
 /// A random rule. `surface`: of this one only.
 pub fn rule(tape: &mut Tape<'_>, surface: Option<usize>) -> RuleText {
+    themed(tape, surface, &[])
+}
+
+/// A random rule that is mostly about these programs.
+pub fn themed(tape: &mut Tape<'_>, surface: Option<usize>, theme: &[String]) -> RuleText {
     let surface = surface.unwrap_or_else(|| [0, 0, 0, 1, 1, 2, 2][tape.below(7)]);
     let tier = [0, 4, 1, 2, 3][tape.below(5)];
     let form = tape.below(3);
@@ -233,21 +416,22 @@ pub fn rule(tape: &mut Tape<'_>, surface: Option<usize>) -> RuleText {
         }
         egress_pattern(tape)
     } else {
+        let (pattern, name, path) = command_pattern(tape, theme);
         for percent in [35, 12] {
             if tape.chance(percent) {
-                attributes.push(("with", items(tape, true)));
+                attributes.push(("with", items(tape, true, &name, &path)));
             }
         }
         if tape.chance(20) {
-            attributes.push(("only", items(tape, false)));
+            attributes.push(("only", items(tape, false, &name, &path)));
         }
         if tape.chance(25) {
-            attributes.push(("unless", items(tape, true)));
+            attributes.push(("unless", items(tape, true, &name, &path)));
         }
         if surface == 1 && tape.chance(40) {
             attributes.push(("run as", tape.some(&USERS)));
         }
-        command_pattern(tape)
+        pattern
     };
     if tape.chance(40) {
         attributes.push(("when", when(tape, surface == 2)));

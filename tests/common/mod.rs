@@ -50,6 +50,11 @@ impl<'a> Tape<'a> {
         usize::from(self.byte()) % n
     }
 
+    /// A number below `n`, which may be large.
+    pub fn wide(&mut self, n: usize) -> usize {
+        (usize::from(self.byte()) + 256 * usize::from(self.byte())) % n
+    }
+
     /// True in `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         usize::from(self.byte()) * 100 >= 256 * (100 - percent)

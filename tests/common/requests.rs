@@ -5,18 +5,36 @@ use std::net::IpAddr;
 
 use polctl::model::{
     BoolTerm, CommandPattern, CommandRequest, EgressPattern, EgressRequest, Glob, HostPattern, Item, Matcher, Piece,
-    Place, PolicySet, Request, Rule, Scheme, SetTerm, Surface, When, Word,
+    Place, PolicySet, Request, Rule, Scheme, SetTerm, Surface, When, Word, program,
 };
 
 use super::Tape;
-use super::maps::{NAMES, PROGRAMS, SECRETS, USERS, WORDS};
+use super::maps::{self, NAMES, SECRETS, USERS};
+
+/// Name patterns of files.
+const FILES: [&str; 14] = [
+    "src/*.a",
+    "./*",
+    "/etc/*",
+    "/w/*",
+    "~/.ss?/id",
+    "/dev/*",
+    "/dev/*/x",
+    "/w*/a",
+    "../*",
+    "a/k[ef]y",
+    "if=/etc/*",
+    "/home/*/.ssh/x",
+    "x,/et[cd]/?",
+    "a*",
+];
 
 /// A request made from a rule's own words, then changed a little.
 pub fn near(tape: &mut Tape<'_>, set: &PolicySet) -> Request {
     let rule = tape.pick(&set.rules);
     match &rule.matcher {
         Matcher::Command { pattern, with, only, unless, run_as } => {
-            let mut request = command(tape, rule, pattern);
+            let mut request = command(tape, rule, pattern, set);
             let fixed = pattern.words.len().min(request.words.len());
             for items in with.iter().chain(only).chain([unless]) {
                 // Items of `with` usually stand there, others now and then.
@@ -33,7 +51,8 @@ pub fn near(tape: &mut Tape<'_>, set: &PolicySet) -> Request {
                     }
                 }
             }
-            mutate_words(tape, &mut request.words);
+            mutate_words(tape, &mut request);
+            normalise(&mut request);
             if request.surface == Surface::Sudo {
                 let stated = run_as.first().map_or("root", String::as_str);
                 request.run_as = if tape.chance(25) { tape.one(&USERS) } else { stated }.to_owned();
@@ -57,9 +76,36 @@ fn instance(tape: &mut Tape<'_>, glob: &Glob) -> String {
         .collect()
 }
 
-fn alternative(tape: &mut Tape<'_>, globs: &[Glob]) -> String {
+fn alternative(tape: &mut Tape<'_>, globs: &[Glob], free: impl FnOnce(&mut Tape<'_>) -> String) -> String {
     let glob = tape.pick(globs);
-    if glob.is_any() && tape.chance(70) { tape.one(&WORDS).to_owned() } else { instance(tape, glob) }
+    if glob.is_any() && tape.chance(70) { free(tape) } else { instance(tape, glob) }
+}
+
+/// The known words at the front, as far as they name a sub-command.
+fn path_of(program: &str, words: &[Word]) -> Vec<String> {
+    let known = words.iter().map_while(|word| match word {
+        Word::Known(text) => Some(text.clone()),
+        _ => None,
+    });
+    let path: Vec<String> = known.take(2).collect();
+    let paths = &maps::vocabulary(program).paths;
+    (0..=path.len()).rev().map(|length| path[..length].to_vec()).find(|path| paths.contains(path)).unwrap_or_default()
+}
+
+/// A word that stands behind these.
+fn text(tape: &mut Tape<'_>, program: &str, words: &[Word]) -> String {
+    let path = path_of(program, words);
+    maps::text(tape, program, &path)
+}
+
+/// Requests have sub-commands by their usual names and clusters with a dash ("The program table").
+fn normalise(request: &mut CommandRequest) {
+    let Some(table) = program(&request.program) else { return };
+    let Some(Word::Known(first)) = request.words.first_mut() else { return };
+    *first = table.canonical_sub(first).to_owned();
+    if table.entry.bundle && !first.is_empty() && first.bytes().all(|b| b.is_ascii_alphabetic()) {
+        first.insert(0, '-');
+    }
 }
 
 /// A word by which an item is present.
@@ -76,24 +122,39 @@ fn item_text(tape: &mut Tape<'_>, item: &Item) -> String {
     }
 }
 
-fn command(tape: &mut Tape<'_>, rule: &Rule, pattern: &CommandPattern) -> CommandRequest {
-    let program = if tape.chance(6) {
-        tape.one(&PROGRAMS).to_owned()
-    } else {
-        match alternative(tape, &pattern.programs) {
-            name if name.is_empty() || name.contains('/') => "a".to_owned(),
-            name => name,
-        }
+fn command(tape: &mut Tape<'_>, rule: &Rule, pattern: &CommandPattern, set: &PolicySet) -> CommandRequest {
+    // Now and then a program of another rule.
+    let programs = match &tape.pick(&set.rules).matcher {
+        Matcher::Command { pattern, .. } if tape.chance(10) => &pattern.programs,
+        _ => &pattern.programs,
     };
-    let mut words: Vec<Word> = pattern.words.iter().map(|globs| Word::Known(alternative(tape, globs))).collect();
+    let name = match alternative(tape, programs, |tape| maps::program_name(tape, &[])) {
+        name if name.is_empty() || name.contains('/') => "a".to_owned(),
+        name => name,
+    };
+    let mut words: Vec<Word> = Vec::new();
+    let focus = maps::focus(tape, &name);
+    for (at, globs) in pattern.words.iter().enumerate() {
+        let word = alternative(tape, globs, |tape| match focus.get(at) {
+            Some(own) if path_of(&name, &words).len() == at => own.clone(),
+            _ => text(tape, &name, &words),
+        });
+        words.push(Word::Known(word));
+    }
     if pattern.rest {
+        if focus.len() > words.len() && path_of(&name, &words).len() == words.len() && tape.chance(70) {
+            words.extend(focus[words.len()..].iter().cloned().map(Word::Known));
+        }
         let more = match tape.below(20) {
             19 => 17_usize.saturating_sub(words.len()) + tape.below(4),
             n => [0, 1, 2, 0, 3][n % 5],
         };
-        words.extend((0..more).map(|_| Word::Known(tape.one(&WORDS).to_owned())));
+        for _ in 0..more {
+            let word = text(tape, &name, &words);
+            words.push(Word::Known(word));
+        }
     }
-    let mut request = CommandRequest::new(rule.surface, &program, words);
+    let mut request = CommandRequest::new(rule.surface, &name, words);
     (request.agent, request.host) = subjects(tape, rule);
     request
 }
@@ -107,14 +168,16 @@ fn subjects(tape: &mut Tape<'_>, rule: &Rule) -> (String, String) {
     (pick(&rule.agents), pick(&rule.hosts))
 }
 
-fn mutate_words(tape: &mut Tape<'_>, words: &mut Vec<Word>) {
+fn mutate_words(tape: &mut Tape<'_>, request: &mut CommandRequest) {
     for _ in 0..[0, 0, 0, 1, 1, 2][tape.below(6)] {
-        let at = tape.below(words.len() + 1);
-        let word = match tape.below(8) {
-            6 => Word::Value,
-            7 => Word::Open,
-            _ => Word::Known(tape.one(&WORDS).to_owned()),
+        let at = tape.below(request.words.len() + 1);
+        let word = match tape.below(10) {
+            7 => Word::Value,
+            8 => Word::Open,
+            9 => Word::Files(tape.one(&FILES).to_owned()),
+            _ => Word::Known(text(tape, &request.program, &request.words)),
         };
+        let words = &mut request.words;
         match tape.below(5) {
             0 | 1 => words.insert(at, word),
             _ if at >= words.len() => {}
@@ -124,7 +187,7 @@ fn mutate_words(tape: &mut Tape<'_>, words: &mut Vec<Word>) {
             }
         }
     }
-    words.truncate(20);
+    request.words.truncate(20);
 }
 
 /// A set that satisfies a term on the permitting side (mostly), or a random one.
@@ -140,15 +203,23 @@ fn values(tape: &mut Tape<'_>, term: Option<&SetTerm>, all: &[&str]) -> BTreeSet
 fn command_facts(tape: &mut Tape<'_>, when: &When, request: &mut CommandRequest) {
     request.trusted = if when.trusted.is_some() { tape.chance(30) } else { !tape.chance(7) };
     request.harmless = !tape.chance(7);
-    if request.program == "git" && tape.chance(10) {
-        let globals: &[&str] = tape.one(&[&["-C", "/w/a"], &["--git-dir=/etc/x"], &["--force", "a"], &["-f"]]);
-        request.globals = globals.iter().map(|word| (*word).to_owned()).collect();
+    let words = maps::vocabulary(&request.program);
+    if !words.globals.is_empty() && tape.chance(15) {
+        let (globals, harmless) = &words.globals[tape.wide(words.globals.len())];
+        request.globals = match globals.as_slice() {
+            // The value stands apart, behind `=`, or glued to a letter.
+            [option, _] if tape.chance(30) => vec![format!("{option}=/etc/x")],
+            [option, _] if option.len() == 2 && tape.chance(20) => vec![format!("{option}a")],
+            globals => globals.to_vec(),
+        };
+        request.harmless &= *harmless || tape.chance(10);
     }
+    request.covered = tape.chance(if polctl::model::carries_commands(&request.program) { 25 } else { 2 });
     let zones = ["workspace", "tmp", "credential", "policy", "devices", "elsewhere", "unknown"];
     request.writes = values(tape, when.writes.as_ref(), &zones);
     request.env = values(tape, when.env.as_ref(), &["LANG", "FOO", "PATH"]);
     request.wrappers = values(tape, when.wrappers.as_ref(), &["sudo", "env", "nice"]);
-    let unknown = request.words.iter().any(|word| !matches!(word, Word::Known(_)));
+    let unknown = request.words.iter().any(|word| matches!(word, Word::Value | Word::Open));
     let dynamic = match when.dynamic {
         Some(BoolTerm::Yes) => !tape.chance(20),
         Some(BoolTerm::Any) => tape.chance(50),

@@ -214,7 +214,13 @@ fn routed(args: &HookArgs, surface: Surface, verdict: &Verdict) -> Made {
     });
     let rule = reasons.and_then(|reasons| {
         reasons.iter().max_by_key(|reason| (reason.forbids, reason.tier)).map(|reason| {
-            if reason.rule.is_empty() { reason.id.clone() } else { format!("`{}` ({})", reason.rule, reason.source) }
+            match (reason.rule.as_str(), reason.id.rsplit('/').next()) {
+                ("", Some("unmatched")) => "no rule permits it below that".to_owned(),
+                ("", Some("provenance")) => "its inputs come from outside the session".to_owned(),
+                ("", Some("non-public")) => "the address is not public".to_owned(),
+                ("", _) => reason.id.clone(),
+                (rule, _) => format!("`{rule}` ({})", reason.source),
+            }
         })
     });
     let why = reasons.and_then(|reasons| reasons.iter().map(|reason| reason.why.as_str()).find(|why| !why.is_empty()));

@@ -348,7 +348,7 @@ impl Walk {
     }
 
     fn simple(&mut self, command: &SimpleCommand) {
-        let mut simple = Simple { piped: self.piped, text: command.to_string(), ..Simple::default() };
+        let mut simple = Simple { piped: self.piped, ..Simple::default() };
         // Here-documents of a group that feed every command of it.
         simple.redirects.clone_from(&self.outer);
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
@@ -361,6 +361,8 @@ impl Walk {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(item, &mut simple, false);
         }
+        let own = simple.redirects.get(self.outer.len()..).unwrap_or_default();
+        simple.text = shown(command, &simple.words, own);
         self.nodes.push(Node::Simple(simple));
     }
 
@@ -531,4 +533,19 @@ const fn is_arithmetic(operator: &BinaryPredicate) -> bool {
             | P::ArithmeticGreaterThan
             | P::ArithmeticGreaterThanOrEqualTo
     )
+}
+
+/// A command on one line, as it was written.
+fn shown(command: &SimpleCommand, words: &[ShellWord], redirects: &[Redirect]) -> String {
+    let assigned = command.prefix.iter().flat_map(|prefix| &prefix.0).filter_map(|item| match item {
+        CommandPrefixOrSuffixItem::AssignmentWord(_, word) => Some(word.value.clone()),
+        _ => None,
+    });
+    let files = redirects.iter().filter_map(|redirect| match redirect {
+        Redirect::Write(word) => Some(format!("> {}", word.raw)),
+        Redirect::Read(word) => Some(format!("< {}", word.raw)),
+        Redirect::Text(_) => Some("<<…".to_owned()),
+        Redirect::Descriptor | Redirect::Process(_) => None,
+    });
+    assigned.chain(words.iter().map(|word| word.raw.clone())).chain(files).collect::<Vec<_>>().join(" ")
 }
