@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::envelope::envelope_name;
 use super::gate::Gate;
 use super::session::{Failure, now};
 use super::vault::SignerArgs;
@@ -42,9 +43,9 @@ pub struct ApproveArgs {
     /// Add a signature to the approval that is there, for a threshold
     #[arg(long)]
     pub add: bool,
-    /// Name of the envelope in the policy directory
-    #[arg(long, value_name = "NAME", default_value = "polctl.sig.json")]
-    pub envelope: String,
+    /// Name of the envelope in the policy directory [default: `signing.envelope` in polctl.yaml, or polctl.sig.json]
+    #[arg(long, value_name = "NAME")]
+    pub envelope: Option<String>,
     /// A file or directory in the policy directory that is no policy (repeatable)
     #[arg(long, value_name = "NAME", default_value = ".git")]
     pub ignore: Vec<String>,
@@ -58,7 +59,7 @@ pub(super) fn run(args: &ApproveArgs, gate: &dyn Gate) -> Result<u8, Failure> {
     let dir = PolicyDir::open(&args.dir).map_err(SignError::from)?;
     let trust = load_trust(&args.trust, Some(&dir))?;
     refuse_inside(&dir, args)?;
-    let skip = Skip { envelope: Some(args.envelope.clone()), ignored: args.ignore.iter().cloned().collect() };
+    let skip = Skip { envelope: Some(envelope_name(args.envelope.as_deref(), &args.dir)), ignored: args.ignore.iter().cloned().collect() };
     let files = dir.read_all(&skip)?;
     let change = gate.change(&args.dir, &files, &args.base)?;
     if change.findings.is_empty() {

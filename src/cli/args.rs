@@ -93,15 +93,23 @@ pub struct CheckArgs {
     /// First adoption: there is no base; everything counts as reviewed
     #[arg(long)]
     pub initial: bool,
-    /// An approval of widenings that `polctl approve` wrote (repeatable)
-    #[arg(long, value_name = "FILE", requires = "approval_trust", requires = "base")]
-    pub approval: Vec<PathBuf>,
-    /// The trust file for approvals; read from the base when that is a git revision
-    #[arg(long, value_name = "FILE")]
-    pub approval_trust: Option<PathBuf>,
+    /// Approvals.
+    #[command(flatten)]
+    pub approvals: ApprovalArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Approvals of widenings.
+#[derive(Debug, Default, ClapArgs)]
+pub struct ApprovalArgs {
+    /// An approval of widenings that `polctl approve` wrote (repeatable)
+    #[arg(long, value_name = "FILE", requires = "approval_trust", requires = "base", conflicts_with = "initial")]
+    pub approval: Vec<PathBuf>,
+    /// The trust file for approvals; not in the policy directory, and read from the base when that is a git revision
+    #[arg(long, value_name = "FILE")]
+    pub approval_trust: Option<PathBuf>,
 }
 
 /// Arguments of `diff`.
@@ -177,9 +185,9 @@ pub struct HookArgs {
     /// Where the highest sequence number that was seen is kept
     #[arg(long, value_name = "FILE", requires = "trust")]
     pub state: Option<PathBuf>,
-    /// Name of the envelope in the policy directory
-    #[arg(long, value_name = "NAME", default_value = "polctl.sig.json")]
-    pub envelope: String,
+    /// Name of the envelope in the policy directory [default: `signing.envelope` in polctl.yaml, or polctl.sig.json]
+    #[arg(long, value_name = "NAME")]
+    pub envelope: Option<String>,
     /// Use a policy that nobody signed: for development only
     #[arg(long)]
     pub unverified: bool,

@@ -10,6 +10,7 @@ use crate::analyze::diff;
 use crate::compile::Compiled;
 use crate::diag::{Finding, sort};
 use crate::report::Report;
+use crate::sign::Digest;
 use crate::source::{SourceMap, Tree};
 
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
@@ -27,8 +28,11 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
             });
         }
     };
-    let approvals = approvals(args)?;
-    let Judged { map, mut findings, new, old, compared } = judged(&tree, base.as_deref(), &approvals)?;
+    let approvals = match &args.base {
+        Some(base) => approvals(&args.approvals, base, &args.dir)?,
+        None => Vec::new(),
+    };
+    let Judged { map, mut findings, new, old, compared, .. } = judged(&tree, base.as_deref(), &approvals)?;
     let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
     sort(&mut findings);
     let deny = args.output.deny == Some(args::Deny::Warnings);
@@ -43,6 +47,8 @@ pub(super) struct Judged {
     pub(super) new: Option<Compiled>,
     pub(super) old: Option<Compiled>,
     pub(super) compared: Option<(String, String)>,
+    /// SHA-256 of the payload of each approval that lets a widening pass, ascending.
+    pub(super) approved: Vec<Digest>,
 }
 
 /// Judges a version by itself and against its base.
@@ -56,7 +62,7 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
         }
         lints(new, &mut findings)?;
     }
-    let (mut old, mut compared) = (None, None);
+    let (mut old, mut compared, mut approved) = (None, None, Vec::new());
     if let Some(base) = base {
         compared = Some((base.label(), "the working tree".to_owned()));
         // Warnings about the base are not about this change.
@@ -66,16 +72,16 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
         match (&old, &new) {
             (Some(old), Some(new)) => {
                 findings.extend(diff(old, new, &map)?);
-                approve(&mut findings, approvals, old, new)?;
+                approved = approve(&mut findings, approvals, old, new)?;
             }
             _ => findings.append(&mut base_findings),
         }
     }
-    Ok(Judged { map, findings, new, old, compared })
+    Ok(Judged { map, findings, new, old, compared, approved })
 }
 
 /// A directory has no widening against itself, whatever changed.
-fn refuse_itself(base: &str, dir: &Path) -> Result<(), Failure> {
+pub(super) fn refuse_itself(base: &str, dir: &Path) -> Result<(), Failure> {
     let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b);
     if !base.trim().is_empty() && same(Path::new(base), dir) {
         return Err(Failure::Usage {

@@ -4,14 +4,20 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::args::ApprovalArgs;
 use super::session::Failure;
 use crate::sign::{Base, Digest, FileSet};
 
 /// What a policy directory is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Against<'a> {
-    /// A git revision or directory.
-    Base(&'a str),
+    /// A git revision or directory, and what widens against it as far as that is approved.
+    Base {
+        /// The revision or directory.
+        base: &'a str,
+        /// Approvals that were given.
+        approvals: &'a ApprovalArgs,
+    },
     /// Nothing: the first adoption.
     Initial,
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::check::{Judged, judged};
+use super::approvals::approvals;
+use super::check::{Judged, judged, refuse_itself};
 use super::gate::{Against, Change, Checked, Gate, Verdict};
 use super::session::{Failure, exit_code, open};
 use super::{compile, exit, output};
@@ -60,60 +61,88 @@ pub(super) fn is_widening(finding: &Finding) -> bool {
     matches!(finding.code, Code::WIDENING | Code::CONFIG_WIDENING)
 }
 
-fn digest(policy_id: &str) -> Result<Digest, Failure> {
+pub(super) fn digest(policy_id: &str) -> Result<Digest, Failure> {
     Digest::parse(policy_id)
         .ok_or_else(|| Failure::usage("the `policy_id` is no digest", "this is a defect of polctl; please report it"))
 }
 
-fn show(judged: Judged, command: &'static str) -> u8 {
+/// Shows what was found, if anything was: the command has its own answer.
+fn show(judged: Judged) -> u8 {
     let Judged { map, mut findings, compared, .. } = judged;
+    if findings.is_empty() {
+        return exit::OK;
+    }
     sort(&mut findings);
     let exit_code = exit_code(&findings, false);
-    let report = Report { command, compared, policy_ids: (None, None), exit_code, findings };
+    let report = Report { command: "check", compared, policy_ids: (None, None), exit_code, findings };
     output::report_on_stderr(&report, &map)
+}
+
+/// The version to compare with, which is never the directory itself.
+fn base_of(base: &str, dir: &Path) -> Result<Box<dyn Tree>, Failure> {
+    refuse_itself(base, dir)?;
+    open(base, dir, Some(base))
+}
+
+/// What a signature says of a base that nothing unapproved widens.
+fn green(policy_id: Digest, approved: &[Digest]) -> Base {
+    if approved.is_empty() {
+        Base::NoWidening { policy_id }
+    } else {
+        Base::Approved { policy_id, approvals: approved.to_vec() }
+    }
 }
 
 impl Gate for PolicyGate {
     fn check(&self, dir: &Path, files: &FileSet, against: Against<'_>) -> Result<Checked, Failure> {
         let tree = ReadFiles(files);
         let base = match against {
-            Against::Base(base) => Some(open(base, dir, Some(base))?),
+            Against::Base { base, .. } => Some(base_of(base, dir)?),
             Against::Initial => None,
         };
-        let judged = judged(&tree, base.as_deref(), &[])?;
+        let approvals = match against {
+            Against::Base { base, approvals: given } => approvals(given, base, dir)?,
+            Against::Initial => Vec::new(),
+        };
+        let judged = judged(&tree, base.as_deref(), &approvals)?;
         let code = exit_code(&judged.findings, false);
         let Some(new) = &judged.new else {
-            let code = show(judged, "sign");
+            let code = show(judged);
             return Ok(Checked { set: String::new(), policy_id: Digest::of(b""), used: Vec::new(), verdict: Verdict::Red(code.max(exit::USAGE)) });
         };
         let policy_id = digest(&new.policy_id())?;
         let sources = compile::sources(&tree, &judged.map)?;
         let mut used: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
         let mut verdict = match (&judged.old, code) {
-            (Some(old), exit::OK) => Verdict::Green(Base::NoWidening { policy_id: digest(&old.policy_id())? }),
+            (Some(old), exit::OK) => Verdict::Green(green(digest(&old.policy_id())?, &judged.approved)),
             (None, exit::OK) => Verdict::Green(Base::Initial),
             (_, red) => Verdict::Red(red),
         };
+        let mut stale = false;
         if let Some(bytes) = files.get(BUNDLE_NAME) {
             used.push(BUNDLE_NAME.to_owned());
-            if bytes != bundle(new, &judged.map, &sources) {
-                output::notice(&format!(
-                    "polctl sign: `{BUNDLE_NAME}` is not what these files compile to; run `polctl compile --bundle` first"
-                ));
-                verdict = Verdict::Red(exit::FINDINGS);
-            }
+            stale = bytes != bundle(new, &judged.map, &sources);
         }
         let set = new.set.config.set.clone();
-        show(judged, "sign");
+        show(judged);
+        if stale {
+            output::notice(&format!(
+                "polctl sign: `{BUNDLE_NAME}` is not what these files compile to; run `polctl compile --bundle` first"
+            ));
+            verdict = match verdict {
+                Verdict::Green(_) => Verdict::Red(exit::FINDINGS),
+                red @ Verdict::Red(_) => red,
+            };
+        }
         Ok(Checked { set, policy_id, used, verdict })
     }
 
     fn change(&self, dir: &Path, files: &FileSet, base: &str) -> Result<Change, Failure> {
         let tree = ReadFiles(files);
-        let base_tree = open(base, dir, Some(base))?;
+        let base_tree = base_of(base, dir)?;
         let judged = judged(&tree, Some(base_tree.as_ref()), &[])?;
         let (Some(old), Some(new)) = (&judged.old, &judged.new) else {
-            show(judged, "approve");
+            show(judged);
             return Err(Failure::usage("one of the versions is malformed", "correct it first: what cannot be read cannot be approved"));
         };
         let change = Change {
@@ -123,7 +152,7 @@ impl Gate for PolicyGate {
             findings: judged.findings.iter().filter(|f| is_widening(f)).map(fingerprint).collect(),
         };
         let others = judged.findings.iter().any(|f| f.level == Level::Error && !is_widening(f));
-        show(judged, "approve");
+        show(judged);
         if others {
             return Err(Failure::usage("the change has errors besides widenings", "correct them first: only widenings can be approved"));
         }

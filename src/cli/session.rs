@@ -116,8 +116,7 @@ pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<d
     let path = Path::new(text);
     // Only a path that cannot be a revision is taken for a directory at once: a change could
     // bring a directory that is named like the branch that it is compared with.
-    let surely_path = text.starts_with(['.', '/', '~']) || text.ends_with('/');
-    let revision = if surely_path { None } else { Some(GitTree::open(dir, text)) };
+    let revision = if surely_path(text) { None } else { Some(GitTree::open(dir, text)) };
     match (revision, path.join(CONFIG_NAME).is_file()) {
         (Some(Ok(_)), true) => Err(Failure::Usage {
             message: format!("`{text}` is a git revision and also a directory"),
@@ -142,6 +141,11 @@ pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<d
             ),
         }),
     }
+}
+
+/// Whether a version's name cannot be that of a git revision.
+pub(super) fn surely_path(text: &str) -> bool {
+    text.starts_with(['.', '/', '~']) || text.ends_with('/')
 }
 
 /// The policy directory under review.

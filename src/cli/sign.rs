@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::args::ApprovalArgs;
+use super::envelope::envelope_name;
 use super::gate::{Against, Checked, Gate, Verdict};
 use super::session::{Failure, now};
 use super::vault::SignerArgs;
@@ -28,12 +30,15 @@ pub struct SignArgs {
     /// First adoption: there is no base
     #[arg(long)]
     pub initial: bool,
+    /// Approvals.
+    #[command(flatten)]
+    pub approvals: ApprovalArgs,
     /// The trust file with the pinned keys; the new signature must fit one of them
     #[arg(long, value_name = "FILE")]
     pub trust: PathBuf,
-    /// Name of the envelope in the policy directory
-    #[arg(long, value_name = "NAME", default_value = "polctl.sig.json")]
-    pub envelope: String,
+    /// Name of the envelope in the policy directory [default: `signing.envelope` in polctl.yaml, or polctl.sig.json]
+    #[arg(long, value_name = "NAME")]
+    pub envelope: Option<String>,
     /// A file or directory in the policy directory that is no policy (repeatable)
     #[arg(long, value_name = "NAME", default_value = ".git")]
     pub ignore: Vec<String>,
@@ -56,11 +61,11 @@ pub(super) fn run(args: &SignArgs, gate: &dyn Gate) -> Result<u8, Failure> {
     let against = against(args)?;
     let dir = PolicyDir::open(&args.dir).map_err(SignError::from)?;
     let trust = load_trust(&args.trust, Some(&dir))?;
-    let skip = Skip { envelope: Some(args.envelope.clone()), ignored: args.ignore.iter().cloned().collect() };
+    let envelope_name = envelope_name(args.envelope.as_deref(), &args.dir);
+    let skip = Skip { envelope: Some(envelope_name.clone()), ignored: args.ignore.iter().cloned().collect() };
     // Read once: what is checked is what is signed.
     let files = dir.read_all(&skip)?;
     let checked = gate.check(&args.dir, &files, against)?;
-    exactly_used(&files, &checked.used).map_err(SignError::from)?;
     let base = match checked.verdict {
         Verdict::Green(ref base) => base.clone(),
         Verdict::Red(code) => {
@@ -68,17 +73,20 @@ pub(super) fn run(args: &SignArgs, gate: &dyn Gate) -> Result<u8, Failure> {
             return Ok(code.max(exit::FINDINGS));
         }
     };
-    let existing = existing(&dir, &args.envelope)?;
+    exactly_used(&files, &checked.used).map_err(SignError::from)?;
+    let existing = existing(&dir, &envelope_name)?;
     let sequence = sequence(args, existing.as_deref(), &trust, now)?;
     let set = payload(subject(&checked, base, sequence, args, now), &files, &trust)?;
+    // The directory as every host will read it: nothing changed meanwhile, no directory stands empty.
+    dir.read_exactly(&set.files, &skip)?;
     let (envelope, by) = make(args, existing.as_deref(), &set, &trust, now)?;
-    write_envelope(&args.dir.join(&args.envelope), &envelope, &mut Straight)?;
+    write_envelope(&args.dir.join(&envelope_name), &envelope, &mut Straight)?;
     report(&envelope, &by, &trust)
 }
 
 fn against(args: &SignArgs) -> Result<Against<'_>, Failure> {
     match (&args.base, args.initial) {
-        (Some(base), _) => Ok(Against::Base(base)),
+        (Some(base), _) => Ok(Against::Base { base, approvals: &args.approvals }),
         (None, true) => Ok(Against::Initial),
         (None, false) => Err(Failure::usage(
             "a signature says what the set was checked against, and there is nothing",

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
+use super::envelope::envelope_at;
 use super::gate::Gate;
 use super::session::{Failure, now};
 use super::vault::VaultArgs;
@@ -25,8 +26,9 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub trust: PathBuf,
     /// The envelope: a name in the policy directory, or a path (with a leading `/` or `./`)
-    #[arg(long, value_name = "NAME|PATH", default_value = "polctl.sig.json")]
-    pub envelope: String,
+    /// [default: `signing.envelope` in polctl.yaml, or polctl.sig.json]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub envelope: Option<String>,
     /// The state file that remembers the highest sequence seen; not in the policy directory
     #[arg(long, value_name = "FILE", required_unless_present = "no_state", conflicts_with = "no_state")]
     pub state: Option<PathBuf>,
@@ -152,7 +154,7 @@ fn verified(args: &VerifyArgs, expect: Option<Digest>) -> Result<Result<Verified
     let rollback = args.state.clone().map_or(Rollback::FloorOnly, Rollback::State);
     Ok(verify(&Request {
         dir: &args.dir,
-        envelope: envelope_at(&args.envelope),
+        envelope: envelope_at(args.envelope.as_deref(), &args.dir),
         trust: &args.trust,
         rollback,
         expect,
@@ -160,14 +162,6 @@ fn verified(args: &VerifyArgs, expect: Option<Digest>) -> Result<Result<Verified
         online: vault.as_ref().map(|vault| vault as &dyn OnlineCheck),
         now: now()?,
     }))
-}
-
-fn envelope_at(text: &str) -> EnvelopeAt {
-    if text.starts_with(['/', '.']) && text.contains('/') {
-        EnvelopeAt::Outside(PathBuf::from(text))
-    } else {
-        EnvelopeAt::Inside(text.to_owned())
-    }
 }
 
 fn accepted(args: &VerifyArgs, enforcement: Enforcement, verified: &Verified, gate: &dyn Gate) -> Result<u8, Failure> {
@@ -221,7 +215,7 @@ fn refused(args: &VerifyArgs, enforcement: Enforcement, error: &SignError, gate:
 /// The files as they are, for callers that do not enforce yet. What cannot be read safely
 /// cannot be handed on either.
 fn unverified(args: &VerifyArgs) -> Result<FileSet, Failure> {
-    let envelope = match envelope_at(&args.envelope) {
+    let envelope = match envelope_at(args.envelope.as_deref(), &args.dir) {
         EnvelopeAt::Inside(name) => Some(name),
         EnvelopeAt::Outside(_) => None,
     };

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::index::Keys;
 use super::{Compiled, render};
-use crate::model::{FACTS_VERSION, Surface, program_table};
+use crate::model::{FACTS_VERSION, Surface, TABLE_STAMP};
 use crate::source::SourceMap;
 
 /// First line of a bundle.
@@ -34,8 +34,8 @@ pub struct BundleHead {
     pub policy_id: String,
     /// Version of the facts that its conditions speak of.
     pub facts: u32,
-    /// SHA-256 of the program table that it was compiled with.
-    pub table: String,
+    /// [`TABLE_STAMP`] of the program table that it was compiled with.
+    pub table: u64,
     /// The files that it was compiled from: name, size in bytes, SHA-256.
     pub sources: Vec<(String, u64, String)>,
     /// Surfaces that some file covers.
@@ -71,11 +71,6 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digest of the program table that this polctl was built with.
-pub fn table_digest() -> String {
-    sha256_hex(program_table().text().as_bytes())
-}
-
 /// The bundle of a compiled set, byte for byte determined by it. `sources` are the files that it was loaded from.
 pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)]) -> Vec<u8> {
     let config = &compiled.set.config;
@@ -106,7 +101,7 @@ pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)
         set: config.set.clone(),
         policy_id: compiled.policy_id(),
         facts: FACTS_VERSION,
-        table: table_digest(),
+        table: TABLE_STAMP,
         sources: sources
             .iter()
             .map(|(name, bytes)| (name.clone(), u64::try_from(bytes.len()).unwrap_or(u64::MAX), sha256_hex(bytes)))

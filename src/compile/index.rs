@@ -19,6 +19,16 @@ pub struct Keys {
     pub words: Option<Vec<String>>,
 }
 
+/// Stands where a program's name would, for what is about requests that carry others.
+const COVERED: &str = "\u{1a}covered";
+
+impl Keys {
+    /// The keys of a policy that is only about requests that carry others.
+    pub(super) fn covered() -> Self {
+        Keys { names: vec![COVERED.to_owned()], words: None }
+    }
+}
+
 /// Policies of one name.
 #[derive(Clone, Debug, Default)]
 struct Slot {
@@ -83,6 +93,9 @@ impl PolicyIndex {
         if let Some(slots) = self.slots.get(&surface) {
             match facts {
                 Facts::Command(facts) => {
+                    if facts.covered {
+                        out.extend(slots.get(COVERED).into_iter().flat_map(Slot::all));
+                    }
                     if let Some(slot) = slots.get(&facts.program) {
                         match facts.args.first() {
                             _ if facts.unknown.contains(&1) => out.extend(slot.all()),
@@ -111,6 +124,7 @@ impl PolicyIndex {
         if let Some(slots) = self.slots.get(&policy.surface) {
             match &policy.keys {
                 Some(keys) if policy.surface != Surface::Egress => {
+                    out.extend(slots.get(COVERED).into_iter().flat_map(Slot::all));
                     for slot in keys.names.iter().filter_map(|name| slots.get(name)) {
                         match &keys.words {
                             Some(words) => words.iter().for_each(|word| out.extend(slot.of_word(word))),

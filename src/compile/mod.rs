@@ -14,7 +14,7 @@ mod implies;
 mod index;
 mod schema;
 
-pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex, table_digest};
+pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
 pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
@@ -139,9 +139,8 @@ pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
 fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
     let mut push = |name: &str, effect, rungs: Range<u8>, clauses, origin| {
         if !rungs.is_empty() {
-            // What names programs need not be looked at for others.
-            let keys = (origin == Origin::Covered)
-                .then(|| Keys { names: carriers().iter().map(|name| (*name).to_owned()).collect(), words: None });
+            // It need not be looked at for requests that carry nothing.
+            let keys = (origin == Origin::Covered).then(Keys::covered);
             out.push(Policy { id: format!("{surface}/{name}"), surface, effect, rungs, clauses, origin, keys });
         }
     };

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use cedar_policy::{PolicyId, PolicySet as CedarSet};
 
 use super::Slices;
-use crate::compile::{BUNDLE_MAGIC, BundleHead, CompileError, PolicyIndex, table_digest};
-use crate::model::{FACTS_VERSION, Facts, PathPattern, Surface, ZoneMatcher, Zones};
+use crate::compile::{BUNDLE_MAGIC, BundleHead, CompileError, PolicyIndex};
+use crate::model::{FACTS_VERSION, Facts, TABLE_STAMP, PathPattern, Surface, ZoneMatcher, Zones};
 use crate::source::{SourceMap, Span};
 
 /// Why a bundle cannot be used. None of these is ever an answer.
@@ -37,6 +37,8 @@ pub struct Bundle {
     /// Where each policy's text stands.
     places: Vec<std::ops::Range<usize>>,
     guardrails: Vec<usize>,
+    /// Policies that were parsed, by position: parts of a line share them.
+    parsed: HashMap<usize, cedar_policy::Policy>,
     slices: HashMap<(Surface, Vec<usize>), Rc<CedarSet>>,
 }
 
@@ -57,7 +59,7 @@ impl Bundle {
         let length: usize = length.parse().map_err(|_| damaged("its head has no length"))?;
         let json = rest.get(..length).ok_or_else(|| damaged("its head is cut off"))?;
         let head: BundleHead = serde_json::from_str(json).map_err(|e| damaged(format!("its head: {e}")))?;
-        if head.facts != FACTS_VERSION || head.table != table_digest() {
+        if head.facts != FACTS_VERSION || head.table != TABLE_STAMP {
             return Err(BundleError::OtherVersion { by: head.polctl });
         }
         let mut at = text.len() - rest.len() + length + 1;
@@ -78,7 +80,7 @@ impl Bundle {
         let index = PolicyIndex::of_keys(keys);
         let guardrails = head.policies.iter().enumerate().filter(|(_, p)| p.surface.is_none()).map(|(at, _)| at).collect();
         let zones = zones(&head)?;
-        Ok(Bundle { text, head, zones, index, places, guardrails, slices: HashMap::new() })
+        Ok(Bundle { text, head, zones, index, places, guardrails, parsed: HashMap::new(), slices: HashMap::new() })
     }
 
     /// What it says of itself.
@@ -123,7 +125,15 @@ impl Slices for Bundle {
             let (Some(policy), Some(place)) = (self.head.policies.get(*at), self.places.get(*at)) else { continue };
             let text = self.text.get(place.clone()).unwrap_or("");
             let failed = |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse { what: policy.id.clone(), source };
-            let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&policy.id)), text).map_err(|e| failed(Box::new(e)))?;
+            let parsed = match self.parsed.get(at) {
+                Some(parsed) => parsed.clone(),
+                None => {
+                    let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&policy.id)), text)
+                        .map_err(|e| failed(Box::new(e)))?;
+                    self.parsed.insert(*at, parsed.clone());
+                    parsed
+                }
+            };
             set.add(parsed).map_err(|e| failed(Box::new(e)))?;
         }
         let set = Rc::new(set);

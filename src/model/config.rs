@@ -13,6 +13,9 @@ pub const DEFAULT_TRUSTED_DIRS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin
 /// names none: they change language and colour, not what runs.
 pub const DEFAULT_ALLOWED_ENV: [&str; 4] = ["LANG", "LC_ALL", "NO_COLOR", "TZ"];
 
+/// Name of the envelope in the policy directory, when the configuration names none.
+pub const DEFAULT_ENVELOPE: &str = "polctl.sig.json";
+
 /// The built-in guardrail on requests whose inputs come from outside the session (DESIGN 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
@@ -47,6 +50,8 @@ pub struct Config {
     pub provenance: Provenance,
     /// Where `provenance` stands, or the whole file's start.
     pub provenance_span: Span,
+    /// Name of the envelope in the policy directory (`signing.envelope`).
+    pub envelope: String,
     /// Raised levels.
     pub levels: BTreeMap<Code, Level>,
 }

@@ -15,13 +15,13 @@ mod rule;
 mod tier;
 mod zones;
 
-pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, Provenance};
+pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, Provenance};
 pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public};
 pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};
 pub use pattern::{CommandPattern, Item, MAX_WORDS};
 pub use programs::{
-    Entry, Escape, Global, Program, ProgramTable, TableChange, TableError, Wrapper, carries_commands, changes, escapes,
+    Entry, Escape, Global, Program, ProgramTable, TABLE_STAMP, TableChange, TableError, Wrapper, carries_commands, changes, escapes,
     has_globals, is_interactive, program, program_table, single_dash_long,
 };
 pub use request::{

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::yaml::{self, Kind, Node};
-use super::{Sink, listed, nearest};
+use super::{CONFIG_NAME, Sink, listed, nearest, text};
 use crate::diag::{CODES, Code, Finding, Level, info};
-use crate::model::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_TRUSTED_DIRS, PathPattern, Provenance, Zones};
+use crate::model::{
+    Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, PathPattern, Provenance, Zones,
+};
 use crate::source::{FileId, SourceMap, Span, is_plain_relative};
 
 const KEYS: [&str; 13] = [
@@ -23,6 +25,10 @@ const KEYS: [&str; 13] = [
     "census",
     "signing",
 ];
+
+/// Files of a policy directory whose place an envelope must not take, beside those that the
+/// configuration names: the configuration, and what `polctl compile --bundle` writes.
+const TAKEN: [&str; 2] = [CONFIG_NAME, "polctl.bundle"];
 
 /// Reads the configuration. `None` after findings that leave nothing to work with.
 pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Config> {
@@ -49,12 +55,16 @@ pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Co
         allowed_env_span: start,
         provenance: Provenance::Enforce,
         provenance_span: start,
+        envelope: DEFAULT_ENVELOPE.to_owned(),
         levels: BTreeMap::new(),
     };
     let mut seen = BTreeSet::new();
     for (key, value) in entries {
         seen.insert(key.name.as_str());
         entry(&mut config, &key.name, key.span, value, sink);
+    }
+    if let Some((_, value)) = entries.iter().find(|(key, _)| key.name == "signing") {
+        signing(&mut config, value, sink);
     }
     for (name, help) in [
         ("polctl", "write `polctl: v1` as the first line"),
@@ -134,7 +144,9 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
             Finding::new(Code::NOT_SUPPORTED, key, "capability manifests cannot be judged by this version")
                 .help("remove the key until a version that knows manifests is in use; polctl will not pass what it did not read"),
         ),
-        "retention" | "census" | "signing" => sink.push(
+        // Read last, when the names of all other files are known.
+        "signing" => {}
+        "retention" | "census" => sink.push(
             Finding::new(Code::NOT_READ, key, format!("`{name}` is not used by this version"))
                 .help("it changes nothing about what the policy permits"),
         ),
@@ -143,6 +155,65 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
                 .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
         ),
     }
+}
+
+/// `signing: { envelope: NAME }`: a file of its own in the policy directory, never elsewhere,
+/// since whoever looks for the envelope has not verified this file yet.
+fn signing(config: &mut Config, value: &Node, sink: &mut Sink) {
+    for (key, value) in value.entries("`signing`", sink) {
+        if key.name != "envelope" {
+            sink.push(
+                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no key of `signing`", key.name))
+                    .help(format!("{}the only key is `envelope`", nearest(&key.name, &["envelope"]))),
+            );
+            continue;
+        }
+        let Some(name) = value.scalar("`envelope`", sink) else { continue };
+        let taken = |other: &str| other.eq_ignore_ascii_case(name);
+        if !is_file_name(name) {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, value.span, format!("`{name}` is no plain file name")).help(format!(
+                    "the envelope lies in the policy directory itself: write a name such as `{DEFAULT_ENVELOPE}`, of letters, digits, `.`, `_` and `-`"
+                )),
+            );
+        } else if TAKEN.into_iter().any(taken)
+            || config.policies.iter().any(|(path, _)| taken(path))
+            || name.to_ascii_lowercase().ends_with(".cedar")
+        {
+            sink.push(
+                Finding::new(
+                    Code::INVALID_VALUE,
+                    value.span,
+                    format!("`{name}` is the name of a policy file, and the envelope would take its place"),
+                )
+                .help(format!("give the envelope a name of its own, such as `{DEFAULT_ENVELOPE}`")),
+            );
+        } else {
+            name.clone_into(&mut config.envelope);
+        }
+    }
+}
+
+fn is_file_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && !name.ends_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+/// What a configuration that nobody has verified yet says of the envelope's name, as it is
+/// written there. It says where to look and nothing else: whoever uses it must refuse a name
+/// that leads out of the policy directory, and must not take anything for good because of it.
+pub fn unverified_envelope_name(bytes: &[u8]) -> Option<String> {
+    let (mut map, mut sink) = (SourceMap::new(), Sink::new());
+    let (id, readable) = text::decode(&mut map, &mut sink, CONFIG_NAME, None, bytes);
+    let root = yaml::read(id, 0, map.text(id), &mut sink).filter(|_| readable)?;
+    let entry = |node: &Node, name: &str| match &node.kind {
+        Kind::Map(entries) => entries.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.clone()),
+        _ => None,
+    };
+    let value = entry(&entry(&root, "signing")?, "envelope")?;
+    value.scalar("`envelope`", &mut sink).map(str::to_owned)
 }
 
 fn duplicates(values: &[(String, Span)], sink: &mut Sink) {

@@ -15,6 +15,7 @@ mod tier_map;
 mod words;
 mod yaml;
 
+pub use config::unverified_envelope_name;
 pub(crate) use egress_pattern::parse_url;
 pub use set::{CONFIG_NAME, load};
 pub use shell::{

@@ -10,7 +10,7 @@ use miette::{
 };
 
 use super::Report;
-use crate::diag::{Finding, Level};
+use crate::diag::{Code, Finding, Level};
 use crate::source::{FileId, SourceMap, Span, is_unseen};
 
 /// Renders a report. `colour`: use terminal colours; `width`: columns.
@@ -31,9 +31,14 @@ pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> St
         }
         out.push('\n');
     }
-    let notes: Vec<&Finding> = report.findings.iter().filter(|f| f.level == Level::Note).collect();
-    if !notes.is_empty() {
-        out.push_str("no longer permitted:\n");
+    // What is a note is a narrowing, or a widening that was approved.
+    let (less, more): (Vec<&Finding>, Vec<&Finding>) =
+        report.findings.iter().filter(|f| f.level == Level::Note).partition(|f| f.code == Code::NARROWING);
+    for (title, notes) in [("permitted from now on, as approved", more), ("no longer permitted", less)] {
+        if notes.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "{title}:");
         for note in notes {
             let _ = writeln!(out, "  {} ({})", visible(&note.message), visible(&map.line_ref(note.span)));
         }
@@ -56,12 +61,15 @@ fn verdict(report: &Report) -> String {
     let summary = report.summary();
     let mut parts = Vec::new();
     if let Some((old, new)) = &report.compared {
-        let mut text =
-            format!("{}, {}", plural(summary.widenings, "widening"), plural(summary.narrowings, "narrowing"));
+        let mut text = plural(summary.widenings, "widening");
+        if summary.approved > 0 {
+            let _ = write!(text, " ({} approved)", summary.approved);
+        }
+        let _ = write!(text, ", {}", plural(summary.narrowings, "narrowing"));
         let _ = write!(text, " from {old} to {new}");
         parts.push(text);
     }
-    let other = summary.errors.saturating_sub(summary.widenings);
+    let other = summary.errors.saturating_sub(summary.widenings.saturating_sub(summary.approved));
     if other > 0 || report.compared.is_none() {
         parts.push(plural(other, if report.compared.is_none() { "error" } else { "other error" }));
     }

@@ -37,6 +37,8 @@ pub struct Summary {
     pub warnings: usize,
     /// Widenings, of rules and configuration.
     pub widenings: usize,
+    /// Those of them that an approval lets pass.
+    pub approved: usize,
     /// Narrowings.
     pub narrowings: usize,
 }
@@ -45,10 +47,12 @@ impl Report {
     /// Counts the findings.
     pub fn summary(&self) -> Summary {
         let count = |test: &dyn Fn(&Finding) -> bool| self.findings.iter().filter(|f| test(f)).count();
+        let widens = |f: &Finding| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING);
         Summary {
             errors: count(&|f| f.level == Level::Error),
             warnings: count(&|f| f.level == Level::Warning),
-            widenings: count(&|f| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING)),
+            widenings: count(&widens),
+            approved: count(&|f| widens(f) && f.level == Level::Note),
             narrowings: count(&|f| f.code == Code::NARROWING),
         }
     }

@@ -93,6 +93,9 @@ fn command(args: &HookArgs) -> Result<Vec<String>, Failure> {
             out.extend([option.to_owned(), text(path)?]);
         }
     }
+    if let Some(envelope) = &args.envelope {
+        out.extend(["--envelope".to_owned(), envelope.clone()]);
+    }
     if args.unverified {
         out.push("--unverified".into());
     }

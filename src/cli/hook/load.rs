@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::cli::args::HookArgs;
+use crate::cli::envelope::envelope_name;
 use crate::compile::{BUNDLE_NAME, MAX_BUNDLE, sha256_hex};
 use crate::decide::Bundle;
 use crate::sign::{EnvelopeAt, Request, Rollback, Timestamp, verify};
@@ -24,7 +25,7 @@ pub(super) fn bundle(args: &HookArgs) -> Result<Bundle, String> {
     let now = Timestamp::from_seconds(jiff::Timestamp::now().as_second()).ok_or("the clock cannot be read as a date")?;
     let verified = verify(&Request {
         dir: &args.policy,
-        envelope: EnvelopeAt::Inside(args.envelope.clone()),
+        envelope: EnvelopeAt::Inside(envelope_name(args.envelope.as_deref(), &args.policy)),
         trust,
         rollback,
         expect: None,

@@ -13,10 +13,28 @@ pub use table::{Entry, Escape, Global, Program, ProgramTable, TableError, Wrappe
 
 use std::sync::OnceLock;
 
+const TABLE_TEXT: &str = include_str!("../programs.table");
+
+/// A number that differs when the table does (FNV-1a, 64 bit), for noticing by what a bundle was
+/// compiled; it keeps nobody from anything.
+#[allow(long_running_const_eval, reason = "each byte of the table, once, when polctl is built")]
+pub const TABLE_STAMP: u64 = {
+    let bytes = TABLE_TEXT.as_bytes();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < bytes.len() {
+        #[expect(clippy::indexing_slicing, reason = "below the length")]
+        let byte = bytes[at];
+        hash = (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+};
+
 /// The table that this polctl was built with.
 pub fn program_table() -> &'static ProgramTable<'static> {
     static TABLE: OnceLock<ProgramTable<'static>> = OnceLock::new();
-    TABLE.get_or_init(|| ProgramTable::new(include_str!("../programs.table")))
+    TABLE.get_or_init(|| ProgramTable::new(TABLE_TEXT))
 }
 
 /// What the table says of a program.

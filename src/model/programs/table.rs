@@ -3,7 +3,7 @@
 //! The grammar stands at the head of that file. Stanzas are found at once and read when they
 //! are first asked for, so that a hook that judges one command reads one stanza.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 /// A program of the table.
@@ -118,35 +118,37 @@ pub struct TableError {
 #[derive(Debug)]
 pub struct ProgramTable<'a> {
     text: &'a str,
-    /// By name of the program: first line, stanza.
-    stanzas: BTreeMap<&'a str, (usize, &'a str)>,
-    read: HashMap<&'a str, OnceLock<Program<'a>>>,
+    stanzas: Vec<Stanza<'a>>,
 }
 
-const EMPTY: &str = "";
+/// A stanza, found and perhaps read.
+#[derive(Debug)]
+struct Stanza<'a> {
+    /// Where it begins in the text.
+    start: usize,
+    text: &'a str,
+    read: OnceLock<Program<'a>>,
+}
+
+impl<'a> Stanza<'a> {
+    fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.text.lines().next().unwrap_or("").split_whitespace().skip(1)
+    }
+}
 
 impl<'a> ProgramTable<'a> {
     /// Finds the stanzas of a table; they are read when asked for.
     pub fn new(text: &'a str) -> Self {
-        let mut stanzas = BTreeMap::new();
-        let mut starts: Vec<(usize, usize)> = Vec::new();
-        let mut at = 0;
-        for (number, line) in text.split_inclusive('\n').enumerate() {
-            if line.starts_with("program ") {
-                starts.push((number + 1, at));
-            }
-            at += line.len();
-        }
-        let ends = starts.iter().skip(1).map(|(_, at)| *at).chain([text.len()]);
-        for ((number, start), end) in starts.iter().zip(ends) {
-            let stanza = text.get(*start..end).unwrap_or(EMPTY);
-            let names = stanza.lines().next().unwrap_or(EMPTY).split_whitespace().skip(1);
-            for name in names {
-                stanzas.entry(name).or_insert((*number, stanza));
-            }
-        }
-        let read = stanzas.keys().map(|name| (*name, OnceLock::new())).collect();
-        ProgramTable { text, stanzas, read }
+        const HEAD: &str = "program ";
+        let first = text.starts_with(HEAD).then_some(0);
+        let starts: Vec<usize> = first.into_iter().chain(text.match_indices("\nprogram ").map(|(at, _)| at + 1)).collect();
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        let stanzas = starts
+            .iter()
+            .zip(ends)
+            .map(|(start, end)| Stanza { start: *start, text: text.get(*start..end).unwrap_or(""), read: OnceLock::new() })
+            .collect();
+        ProgramTable { text, stanzas }
     }
 
     /// The table's text.
@@ -154,24 +156,33 @@ impl<'a> ProgramTable<'a> {
         self.text
     }
 
+    fn find(&self, name: &str) -> Option<&Stanza<'a>> {
+        self.stanzas.iter().find(|stanza| stanza.names().any(|own| own == name))
+    }
+
+    /// The line (1-based) on which a stanza begins.
+    fn line(&self, stanza: &Stanza<'_>) -> usize {
+        self.text.get(..stanza.start).unwrap_or("").matches('\n').count() + 1
+    }
+
     /// A program's stanza as written.
     pub fn stanza(&self, name: &str) -> Option<&'a str> {
-        self.stanzas.get(name).map(|(_, stanza)| stanza.trim_end())
+        self.find(name).map(|stanza| stanza.text.trim_end())
     }
 
     /// The names of all programs, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
-        self.stanzas.keys().copied()
+        let names: BTreeSet<&'a str> = self.stanzas.iter().flat_map(Stanza::names).collect();
+        names.into_iter()
     }
 
     /// What is said of a program; `python3.11` is a `python3` or a `python`.
     pub fn program(&self, name: &str) -> Option<&Program<'a>> {
         let mut name = name;
         loop {
-            if let Some(cell) = self.read.get(name) {
-                let (line, stanza) = self.stanzas.get(name)?;
+            if let Some(stanza) = self.find(name) {
                 // A test reads every stanza of the table that is built in.
-                return Some(cell.get_or_init(|| read(stanza, *line).unwrap_or_default()));
+                return Some(stanza.read.get_or_init(|| read(stanza.text, 1).unwrap_or_default()));
             }
             let shorter = name.trim_end_matches(|c: char| c.is_ascii_digit());
             let shorter = shorter.strip_suffix(['.', '-']).unwrap_or(shorter);
@@ -201,8 +212,8 @@ impl<'a> ProgramTable<'a> {
                 return fail("a stanza begins with `program`".into());
             }
         }
-        for (line, stanza) in self.stanzas.values() {
-            read(stanza, *line)?;
+        for stanza in &self.stanzas {
+            read(stanza.text, self.line(stanza))?;
         }
         Ok(())
     }
@@ -221,7 +232,7 @@ fn read(stanza: &str, first: usize) -> Result<Program<'_>, TableError> {
             continue;
         }
         let fail = |what: String| TableError { line: first + index, what };
-        let (text, reason) = text.split_once(" : ").unwrap_or((text, EMPTY));
+        let (text, reason) = text.split_once(" : ").unwrap_or((text, ""));
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some((keyword, rest)) = words.split_first() else { continue };
         if indent == 2 {

@@ -155,7 +155,7 @@ pub enum FileError {
     },
     /// Over the size cap.
     #[error("`{name}` is larger than {cap} bytes, the most that is read")]
-    #[diagnostic(code("file-too-large"), help("split the file"))]
+    #[diagnostic(code("file-too-large"), help("split the file, or the policy set whose bundle it is"))]
     TooLarge {
         /// Escaped.
         name: String,
