@@ -82,7 +82,7 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
         via: Vec::new(),
         depth: 0,
         role: Role::Whole,
-        written: Vec::new(),
+        inherited: Vec::new(),
     };
     let mut script = parse_line(line);
     if surface == Surface::Sudo {
@@ -130,8 +130,8 @@ struct State {
     via: Vec<String>,
     depth: usize,
     role: Role,
-    /// Files that the commands around have opened for writing, which those inside write into.
-    written: Vec<Redirect>,
+    /// Redirects of the commands around, which hold for those inside as well.
+    inherited: Vec<Redirect>,
 }
 
 struct Walk<'a> {
@@ -229,12 +229,22 @@ impl Walk<'_> {
 
     /// What a built-in command changes for the rest of the line.
     fn effects(&mut self, simple: &Simple, state: &mut State, chained: bool) {
-        let Some(name) = simple.words.first().and_then(|word| word.value.known()) else { return };
+        // `command cd x` and `builtin cd x` change the shell just the same.
+        let prefix = simple.words.iter().take_while(|w| matches!(w.value.known(), Some("command" | "builtin" | "-p" | "--"))).count();
+        let words = simple.words.get(prefix..).unwrap_or_default();
+        let Some(name) = words.first().map(|word| word.value.known().unwrap_or("")) else { return };
+        if name.is_empty() || state.functions.contains(name) || matches!(name, "eval" | "source" | "." | "trap" | "shopt") {
+            // What runs may change to any directory.
+            state.dirs = state.dirs.or(&Directories::anywhere());
+        }
         let operands: Vec<&ShellWord> =
-            simple.words.iter().skip(1).filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t != "-")).collect();
+            words.iter().skip(1).filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t != "-")).collect();
         match name {
             "cd" | "chdir" => {
-                let changed = state.dirs.changed(operands.first().copied());
+                // Both say where it leads.
+                let elsewhere = state.env.iter().any(|name| matches!(name.as_str(), "CDPATH" | "HOME" | "OLDPWD" | "PWD"));
+                let elsewhere = elsewhere || simple.assignments.iter().any(|a| matches!(a.name.as_str(), "CDPATH" | "HOME"));
+                let changed = if elsewhere { Directories::anywhere() } else { state.dirs.changed(operands.first().copied()) };
                 // Outside of a chain the next command runs even when this one fails.
                 state.dirs = if chained { changed } else { state.dirs.or(&changed) };
             }
@@ -260,8 +270,8 @@ impl Walk<'_> {
                 }
             }
             "printf" => {
-                if simple.words.get(1).is_some_and(|word| word.value.known() == Some("-v"))
-                    && let Some(name) = simple.words.get(2)
+                if words.get(1).is_some_and(|word| word.value.known() == Some("-v"))
+                    && let Some(name) = words.get(2)
                 {
                     state.env.insert(name.value.known().unwrap_or("?").to_owned());
                 }
@@ -297,7 +307,8 @@ impl Walk<'_> {
         let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| self.setting.trusted_dirs.iter().any(|d| d == dir))
             && !state.functions.contains(&name);
         let known = program(&name);
-        let found = known.map(|program| inside(program, words, redirects)).unwrap_or_default();
+        let input: Vec<Redirect> = state.inherited.iter().chain(redirects).cloned().collect();
+        let found = known.map(|program| inside(program, words, &input)).unwrap_or_default();
         let mut notes: Vec<String> = found.opaque.map(str::to_owned).into_iter().collect();
         if let Some(program) = known {
             notes.extend(self.script_notes(program, words));
@@ -324,7 +335,7 @@ impl Walk<'_> {
         notes: &[String],
     ) {
         let mut state = state.clone();
-        let covered = found.carries && !known.is_some_and(|p| hazardous(p, words, found.head));
+        let covered = trusted && found.carries && !known.is_some_and(|p| hazardous(p, words, found.head));
         if covered && state.role == Role::Whole && !known.is_some_and(|p| elsewhere(p, words)) {
             state.role = Role::Restricted;
         }
@@ -350,7 +361,9 @@ impl Walk<'_> {
     fn insides(&mut self, name: &str, found: Inside, redirects: &[Redirect], state: &State) {
         let mut inner = state.clone();
         inner.depth += 1;
-        inner.written.extend(redirects.iter().filter(|r| matches!(r, Redirect::Write(_))).cloned());
+        // What a carrier reads itself is not there for the command inside.
+        let kept = |redirect: &&Redirect| !found.reads_input || matches!(redirect, Redirect::Write(_));
+        inner.inherited = state.inherited.iter().chain(redirects).filter(kept).cloned().collect();
         inner.wrappers.insert(name.to_owned());
         inner.env.extend(found.env);
         for command in &found.commands {
@@ -505,7 +518,7 @@ impl Walk<'_> {
         request.wrappers.clone_from(&state.wrappers);
         request.run_as.clone_from(&state.run_as);
         request.place = state.dirs.place(words, self.setting.zones);
-        for redirect in state.written.iter().chain(redirects) {
+        for redirect in state.inherited.iter().chain(redirects) {
             match redirect {
                 Redirect::Write(word) => {
                     if !word.value.known().is_some_and(is_no_file) {

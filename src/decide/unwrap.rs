@@ -26,6 +26,8 @@ pub(super) struct Inside {
     pub(super) own: Option<Vec<ShellWord>>,
     /// Users that `-u` and the like name.
     pub(super) user: Option<String>,
+    /// It reads its standard input itself.
+    pub(super) reads_input: bool,
     /// How many words are its own, before the command inside begins.
     pub(super) head: usize,
 }
@@ -322,6 +324,7 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
         return;
     }
     let inner: Vec<ShellWord> = if wrapper.is_some_and(|w| w.more) {
+        found.reads_input = true;
         let mut inner: Vec<ShellWord> = inner.iter().map(|word| placeholder(word, &marks)).collect();
         if !inner.is_empty() {
             inner.push(ShellWord::unknown("…"));
@@ -410,6 +413,7 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
     if !from_input && !input {
         return;
     }
+    found.reads_input = true;
     let text = redirects.iter().rev().find_map(|redirect| match redirect {
         Redirect::Text(value) => Some(value),
         _ => None,
