@@ -43,8 +43,10 @@ pub(super) fn approvals(args: &ApprovalArgs, base: &str, dir: &Path) -> Result<V
 /// a directory, the file is the one that was named.
 fn trust_of_base(file: &Path, base: &str, dir: &Path) -> Result<Trust, Failure> {
     let policy = PolicyDir::open(dir).map_err(SignError::from)?;
-    let revision = if surely_path(base) { None } else { GitTree::open(dir, base).ok() };
-    let Some(revision) = revision else { return Ok(load_trust(file, Some(&policy))?) };
+    if surely_path(base) {
+        return Ok(load_trust(file, Some(&policy))?);
+    }
+    let revision = GitTree::open(dir, base)?;
     let shown = || format!("`{}`", file.display());
     let inside = policy.contains(file).map_err(|source| Failure::Read { what: shown(), source })?;
     if inside {

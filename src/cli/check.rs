@@ -1,10 +1,8 @@
 //! `polctl check`: one version by itself, and against its base.
 
-use std::path::Path;
-
 use super::approvals::{Signed, approvals, approve};
 use super::args::CheckArgs;
-use super::session::{Failure, exit_code, lints, open, read, working_tree};
+use super::session::{Failure, exit_code, lints, open_base, read, working_tree};
 use super::{args, output};
 use crate::analyze::diff;
 use crate::compile::Compiled;
@@ -16,10 +14,7 @@ use crate::source::{SourceMap, Tree};
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let tree = working_tree(&args.dir)?;
     let base = match (&args.base, args.initial) {
-        (Some(base), _) => {
-            refuse_itself(base, &args.dir)?;
-            Some(open(base, &args.dir, Some(base))?)
-        }
+        (Some(base), _) => Some(open_base(base, &args.dir)?),
         (None, true) => None,
         (None, false) => {
             return Err(Failure::Usage {
@@ -78,17 +73,4 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
         }
     }
     Ok(Judged { map, findings, new, old, compared, approved })
-}
-
-/// A directory has no widening against itself, whatever changed.
-pub(super) fn refuse_itself(base: &str, dir: &Path) -> Result<(), Failure> {
-    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b);
-    if !base.trim().is_empty() && same(Path::new(base), dir) {
-        return Err(Failure::Usage {
-            message: format!("the base `{base}` is the policy directory itself"),
-            help: "give the version before the change: a git revision such as `origin/main`, or another directory"
-                .into(),
-        });
-    }
-    Ok(())
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::approvals::approvals;
-use super::check::{Judged, judged, refuse_itself};
+use super::check::{Judged, judged};
 use super::gate::{Against, Change, Checked, Gate, Verdict};
-use super::session::{Failure, exit_code, open};
+use super::session::{Failure, exit_code, open_base};
 use super::{compile, exit, output};
 use crate::compile::{BUNDLE_NAME, Compiled, bundle};
 use crate::diag::{Code, Finding, Level, sort};
@@ -78,12 +78,6 @@ fn show(judged: Judged) -> u8 {
     output::report_on_stderr(&report, &map)
 }
 
-/// The version to compare with, which is never the directory itself.
-fn base_of(base: &str, dir: &Path) -> Result<Box<dyn Tree>, Failure> {
-    refuse_itself(base, dir)?;
-    open(base, dir, Some(base))
-}
-
 /// What a signature says of a base that nothing unapproved widens.
 fn green(policy_id: Digest, approved: &[Digest]) -> Base {
     if approved.is_empty() {
@@ -97,7 +91,7 @@ impl Gate for PolicyGate {
     fn check(&self, dir: &Path, files: &FileSet, against: Against<'_>) -> Result<Checked, Failure> {
         let tree = ReadFiles(files);
         let base = match against {
-            Against::Base { base, .. } => Some(base_of(base, dir)?),
+            Against::Base { base, .. } => Some(open_base(base, dir)?),
             Against::Initial => None,
         };
         let approvals = match against {
@@ -139,7 +133,7 @@ impl Gate for PolicyGate {
 
     fn change(&self, dir: &Path, files: &FileSet, base: &str) -> Result<Change, Failure> {
         let tree = ReadFiles(files);
-        let base_tree = base_of(base, dir)?;
+        let base_tree = open_base(base, dir)?;
         let judged = judged(&tree, Some(base_tree.as_ref()), &[])?;
         let (Some(old), Some(new)) = (&judged.old, &judged.new) else {
             show(judged);

@@ -106,6 +106,25 @@ pub(super) fn variable(name: &str) -> Result<Option<String>, Failure> {
 /// A version: a directory that holds a policy set, or a git revision of `dir`. `label`
 /// tells its files from those of the other version in findings.
 pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<dyn Tree>, Failure> {
+    open_as(text, dir, origin, false)
+}
+
+/// What a policy directory is compared with: never itself, and a directory only where it is
+/// written as a path. Where the revision is missing (a shallow clone, no git), a change could
+/// else bring a directory of that name and be compared with what it likes.
+pub(super) fn open_base(text: &str, dir: &Path) -> Result<Box<dyn Tree>, Failure> {
+    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    if !text.trim().is_empty() && same(Path::new(text), dir) {
+        // A directory has no widening against itself, whatever changed.
+        return Err(Failure::usage(
+            format!("the base `{text}` is the policy directory itself"),
+            "give the version before the change: a git revision such as `origin/main`, or another directory",
+        ));
+    }
+    open_as(text, dir, Some(text), true)
+}
+
+fn open_as(text: &str, dir: &Path, origin: Option<&str>, base: bool) -> Result<Box<dyn Tree>, Failure> {
     if text.trim().is_empty() {
         // An unset variable in a CI file must not compare the directory with itself.
         return Err(Failure::Usage {
@@ -127,6 +146,10 @@ pub(super) fn open(text: &str, dir: &Path, origin: Option<&str>) -> Result<Box<d
         (Some(Err(SourceError::Ambiguous { revision, help })), _) => {
             Err(SourceError::Ambiguous { revision, help }.into())
         }
+        (Some(Err(error)), true) if base => Err(Failure::usage(
+            format!("`{text}` is a directory and no git revision that can be read here: {error}"),
+            format!("write `./{text}` for the directory; for a revision, fetch it first (`git fetch`, or a deeper clone)"),
+        )),
         (_, true) => Ok(Box::new(DirTree::new(path, origin.map(str::to_owned)))),
         (Some(Ok(tree)), false) => Ok(Box::new(tree)),
         (_, false) if path.is_dir() => Err(Failure::Usage {

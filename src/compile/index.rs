@@ -24,6 +24,11 @@ const COVERED: &str = "\u{1a}covered";
 
 impl Keys {
     /// The keys of a policy that is only about requests that carry others.
+    /// Whether a policy with these keys can be about a command of this program.
+    pub fn may_be_about(&self, program: &str) -> bool {
+        self.names.iter().any(|name| name == program || name == COVERED)
+    }
+
     pub(super) fn covered() -> Self {
         Keys { names: vec![COVERED.to_owned()], words: None }
     }

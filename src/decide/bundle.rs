@@ -33,7 +33,9 @@ pub struct Bundle {
     text: String,
     head: BundleHead,
     zones: ZoneMatcher,
-    index: PolicyIndex,
+    /// By surface and program: of the policies that can be about it. The index of the whole set
+    /// would be made for each command anew.
+    indexes: HashMap<(Surface, String), PolicyIndex>,
     /// Where each policy's text stands.
     places: Vec<std::ops::Range<usize>>,
     guardrails: Vec<usize>,
@@ -73,19 +75,23 @@ impl Bundle {
         if at != text.len() {
             return Err(damaged("something stands behind its policies"));
         }
-        let keys = head.policies.iter().enumerate().filter_map(|(position, policy)| {
-            let surface = Surface::from_name(policy.surface.as_deref()?)?;
-            Some((position, surface, policy.keys.as_ref()))
-        });
-        let index = PolicyIndex::of_keys(keys);
         let guardrails = head.policies.iter().enumerate().filter(|(_, p)| p.surface.is_none()).map(|(at, _)| at).collect();
         let zones = zones(&head)?;
-        Ok(Bundle { text, head, zones, index, places, guardrails, parsed: HashMap::new(), slices: HashMap::new() })
+        Ok(Bundle { text, head, zones, indexes: HashMap::new(), places, guardrails, parsed: HashMap::new(), slices: HashMap::new() })
     }
 
     /// What it says of itself.
     pub const fn head(&self) -> &BundleHead {
         &self.head
+    }
+
+    /// The index of the policies that can be about a program; of all where none is named.
+    fn index(&self, surface: Surface, program: Option<&str>) -> PolicyIndex {
+        PolicyIndex::of_keys(self.head.policies.iter().enumerate().filter_map(|(position, policy)| {
+            let own = Surface::from_name(policy.surface.as_deref()?)?;
+            let about = program.is_none_or(|program| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(program)));
+            (own == surface && about).then_some((position, own, policy.keys.as_ref()))
+        }))
     }
 
     /// Its zones.
@@ -114,7 +120,16 @@ impl Slices for Bundle {
     }
 
     fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError> {
-        let mut positions = self.index.candidates(surface, facts);
+        let name = match facts {
+            Facts::Command(facts) => Some(facts.program.as_str()),
+            Facts::Egress(_) => None,
+        };
+        let key = (surface, name.unwrap_or("").to_owned());
+        if !self.indexes.contains_key(&key) {
+            let index = self.index(surface, name);
+            self.indexes.insert(key.clone(), index);
+        }
+        let mut positions = self.indexes.get(&key).map(|index| index.candidates(surface, facts)).unwrap_or_default();
         positions.extend(&self.guardrails);
         let key = (surface, positions);
         if let Some(slice) = self.slices.get(&key) {

@@ -74,6 +74,11 @@ impl FileSet {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
+    /// Takes a file out.
+    pub(super) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+        self.0.remove(name)
+    }
+
     /// The bytes of one file.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.get(name).map(Vec::as_slice)

@@ -96,6 +96,11 @@ impl Verified {
     pub const fn files(&self) -> &FileSet {
         &self.files
     }
+
+    /// One file, as it was hashed, without copying it.
+    pub fn into_file(mut self, name: &str) -> Option<Vec<u8>> {
+        self.files.take(name)
+    }
 }
 
 /// Verifies a policy directory.

@@ -34,12 +34,13 @@ pub(super) fn bundle(args: &HookArgs) -> Result<Bundle, String> {
         now,
     })
     .map_err(|error| format!("the policy is not verified: {error}"))?;
-    let bytes = verified.files().get(BUNDLE_NAME).ok_or_else(|| {
+    let policy_id = verified.payload().policy_id.to_string();
+    let bytes = verified.into_file(BUNDLE_NAME).ok_or_else(|| {
         format!("the signed policy has no `{BUNDLE_NAME}`; run `polctl compile --bundle` before signing")
     })?;
-    let bundle = Bundle::read(bytes.to_vec()).map_err(|error| format!("{error}; compile and sign it again"))?;
+    let bundle = Bundle::read(bytes).map_err(|error| format!("{error}; compile and sign it again"))?;
     // The signature is over the set; that the bundle is made of it was checked when it was signed.
-    if bundle.head().policy_id != verified.payload().policy_id.to_string() {
+    if bundle.head().policy_id != policy_id {
         return Err("the bundle is of another policy than the signature says; compile and sign it again".into());
     }
     Ok(bundle)

@@ -145,7 +145,10 @@ fn answer(args: &HookArgs) -> Reply {
     let made = match load::bundle(args) {
         Ok(mut bundle) => {
             policy = Some(bundle.head().policy_id.clone());
-            decide(args, &event, &act, &mut bundle)
+            let made = decide(args, &event, &act, &mut bundle);
+            // The process ends with the answer; taking the policies apart would only take time.
+            std::mem::forget(bundle);
+            made
         }
         Err(why) => Err(why),
     };
