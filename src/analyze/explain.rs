@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 
 use super::compare::{Change, Open};
+use super::typed::Typed;
 use crate::compile::{Compiled, Origin, Policy};
 use crate::diag::{Code, Evidence, Finding};
-use super::typed::Typed;
 use crate::model::{CommandRequest, Matcher, PolicySet, Request, Rule, Surface, Tier};
 use crate::source::Span;
 
@@ -37,7 +37,9 @@ fn describe(compiled: &Compiled, policy: &Policy) -> String {
 
 fn evidence(change: &Change<'_>, old_tier: Option<u8>, new_tier: Option<u8>) -> Evidence {
     let (witness, assumes, replay) = match (&change.typed, &change.witness) {
-        (Some(typed), Request::Command(request)) => (typed.line.clone(), typed_assumptions(request, typed), Some(replay(request, typed))),
+        (Some(typed), Request::Command(request)) => {
+            (typed.line.clone(), typed_assumptions(request, typed), Some(replay(request, typed)))
+        }
         (_, Request::Egress(request)) => {
             let replay = subject_flags(&request.agent, &request.machine, request.external);
             (change.witness.to_line(), change.witness.assumptions(), Some(replay))

@@ -25,6 +25,7 @@ use crate::diag::Finding;
 use crate::model::Surface;
 use crate::source::SourceMap;
 use exact::{Bound, Space};
+use typed::Version;
 
 /// What stops an analysis.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -89,7 +90,11 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         }
     }
     wider.found = kept;
-    as_typed(&mut wider.found, (&mut old_decider, &old_zones), (&mut new_decider, &new_zones))?;
+    as_typed(
+        &mut wider.found,
+        Version { decider: &mut old_decider, zones: &old_zones },
+        Version { decider: &mut new_decider, zones: &new_zones },
+    )?;
     let mut narrower = newly_allowed_numbered(
         &spaces,
         (&new_side, &old_side),
@@ -97,7 +102,11 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         &numbers,
         Bound::USUAL,
     )?;
-    as_typed(&mut narrower.found, (&mut new_decider, &new_zones), (&mut old_decider, &old_zones))?;
+    as_typed(
+        &mut narrower.found,
+        Version { decider: &mut new_decider, zones: &new_zones },
+        Version { decider: &mut old_decider, zones: &old_zones },
+    )?;
     let explainer = explain::Explainer::new(old, new);
     for change in &wider.found {
         findings.push(explainer.widening(change));
@@ -119,11 +128,9 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
 /// Gives each change its line, where one shows it, with the line's own decisions.
 fn as_typed<'a>(
     changes: &mut [compare::Change<'a>],
-    from: (&mut Decider<'a>, &crate::model::ZoneMatcher),
-    to: (&mut Decider<'a>, &crate::model::ZoneMatcher),
+    mut from: Version<'_, 'a>,
+    mut to: Version<'_, 'a>,
 ) -> Result<(), CompileError> {
-    let mut from = typed::Version { decider: from.0, zones: from.1 };
-    let mut to = typed::Version { decider: to.0, zones: to.1 };
     for change in changes {
         if let Some((line, (before, after))) = typed::typed(&change.witness, &change.rungs, &mut from, &mut to)? {
             change.typed = Some(line);

@@ -86,7 +86,8 @@ fn spellings(request: &CommandRequest, zones: &Zones, matcher: &ZoneMatcher) -> 
         let known = program(&request.program);
         for option in &request.globals {
             parts.push(quote(option));
-            let takes = known.and_then(|p| p.entry.global(option, p.dashed)).is_some_and(|(g, glued)| g.takes_value && !glued);
+            let takes =
+                known.and_then(|p| p.entry.global(option, p.dashed)).is_some_and(|(g, glued)| g.takes_value && !glued);
             if takes && request.globals.len() == request.globals.iter().filter(|o| o.starts_with('-')).count() {
                 parts.push("x".into());
             }
@@ -143,7 +144,10 @@ fn samples(zone: &str, zones: &Zones, matcher: &ZoneMatcher) -> Vec<String> {
         let usual = ["/opt/x", "/var/lib/x", "/mnt/x", "/x", "/usr/share/x"];
         return usual.iter().filter(|path| matcher.path(path).is_empty()).map(|path| (*path).to_owned()).collect();
     }
-    zones.get(zone).map(|(patterns, _)| patterns.iter().map(crate::model::PathPattern::sample).collect()).unwrap_or_default()
+    zones
+        .get(zone)
+        .map(|(patterns, _)| patterns.iter().map(crate::model::PathPattern::sample).collect())
+        .unwrap_or_default()
 }
 
 /// Working directories that add just the zones of the request's place.

@@ -99,7 +99,8 @@ pub(super) fn approve(
     let found: BTreeSet<Digest> = prints.iter().flatten().copied().collect();
     let (mut passed, mut added) = (BTreeSet::new(), Vec::new());
     for signed in approvals {
-        let mut finding = |message: String, help: String| added.push(Finding::new(Code::APPROVAL, span, message).help(help));
+        let mut finding =
+            |message: String, help: String| added.push(Finding::new(Code::APPROVAL, span, message).help(help));
         let anew = || "have this exact change approved anew (`polctl approve`)".to_owned();
         let verified = match verify_approval(&signed.bytes, &signed.trust, &change, signed.now) {
             Ok(verified) => verified,
@@ -111,8 +112,14 @@ pub(super) fn approve(
         };
         match verified.unused(&found).count() {
             0 => _ = passed.insert(verified.digest()),
-            1 => finding(format!("the approval `{}` is about a widening that this change does not make", signed.name), anew()),
-            n => finding(format!("the approval `{}` is about {n} widenings that this change does not make", signed.name), anew()),
+            1 => finding(
+                format!("the approval `{}` is about a widening that this change does not make", signed.name),
+                anew(),
+            ),
+            n => finding(
+                format!("the approval `{}` is about {n} widenings that this change does not make", signed.name),
+                anew(),
+            ),
         }
         let approval = verified.approval();
         let reason: Vec<&str> = approval.reason.split_whitespace().collect();

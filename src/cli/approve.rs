@@ -59,7 +59,10 @@ pub(super) fn run(args: &ApproveArgs, gate: &dyn Gate) -> Result<u8, Failure> {
     let dir = PolicyDir::open(&args.dir).map_err(SignError::from)?;
     let trust = load_trust(&args.trust, Some(&dir))?;
     refuse_inside(&dir, args)?;
-    let skip = Skip { envelope: Some(envelope_name(args.envelope.as_deref(), &args.dir)), ignored: args.ignore.iter().cloned().collect() };
+    let skip = Skip {
+        envelope: Some(envelope_name(args.envelope.as_deref(), &args.dir)),
+        ignored: args.ignore.iter().cloned().collect(),
+    };
     let files = dir.read_all(&skip)?;
     let change = gate.change(&args.dir, &files, &args.base)?;
     if change.findings.is_empty() {

@@ -38,7 +38,7 @@ pub enum Command {
     /// LINE is one argument: `polctl explain 'git push -f'`. For the other surfaces name the surface
     /// first: `polctl explain egress 'GET https://api.example.com/'`, `polctl explain sudo 'systemctl restart x'`.
     Explain(ExplainArgs),
-    /// Decide a tool call of an agent: a PreToolUse hook that reads its event on standard input
+    /// Decide a tool call of an agent: a `PreToolUse` hook that reads its event on standard input
     ///
     /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
     /// answered with deny.

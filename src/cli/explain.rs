@@ -74,7 +74,10 @@ fn lines(args: &ExplainArgs) -> Result<(Surface, Vec<String>), Failure> {
             let mut text = String::new();
             let mut input = std::io::stdin().lock().take(MAX_INPUT + 1);
             input.read_to_string(&mut text).map_err(|_| {
-                usage("standard input is not UTF-8 text", "give one command line, or with `--json` one in a JSON string")
+                usage(
+                    "standard input is not UTF-8 text",
+                    "give one command line, or with `--json` one in a JSON string",
+                )
             })?;
             if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_INPUT {
                 return Err(usage("standard input is larger than 4 MiB", "explain one line at a time"));
@@ -131,7 +134,8 @@ fn describe(
         let rank = |tier: Option<u8>| tier.unwrap_or(RUNGS);
         let said = |other: &Judgement| other.part.role == Role::Whole && other.part.text == judgement.part.text;
         if judgement.part.role != Role::Whole
-            && (judgement.tier == Some(0) || verdict.parts.iter().any(|p| said(p) && rank(p.tier) >= rank(judgement.tier)))
+            && (judgement.tier == Some(0)
+                || verdict.parts.iter().any(|p| said(p) && rank(p.tier) >= rank(judgement.tier)))
         {
             continue;
         }
@@ -147,15 +151,23 @@ fn describe(
     }
 }
 
-fn describe_part(compiled: &Compiled, decider: &Decider<'_>, judgement: &Judgement, zones: &ZoneMatcher) -> ExplainedPart {
+fn describe_part(
+    compiled: &Compiled,
+    decider: &Decider<'_>,
+    judgement: &Judgement,
+    zones: &ZoneMatcher,
+) -> ExplainedPart {
     let part = &judgement.part;
     let surface = part.request.surface();
     let mut not_lower = Vec::new();
     match (judgement.tier, &judgement.below) {
         (None, _) if !compiled.set.surfaces.contains_key(&surface) => {
-            not_lower.push(format!("no file of this policy covers the surface `{surface}`, so nothing is permitted on it"));
+            not_lower
+                .push(format!("no file of this policy covers the surface `{surface}`, so nothing is permitted on it"));
         }
-        (None, _) if judgement.answer.reasons.is_empty() => not_lower.extend(unpermitted(compiled, decider, judgement, 3, zones)),
+        (None, _) if judgement.answer.reasons.is_empty() => {
+            not_lower.extend(unpermitted(compiled, decider, judgement, 3, zones));
+        }
         (Some(tier), Some(below)) if tier > 0 => {
             let rung = tier - 1;
             if below.forbidden() {
@@ -214,7 +226,13 @@ fn reason(reason: &Reason) -> ExplainedReason {
 }
 
 /// Why no rule permits the request at a rung: what the rules about its program lack.
-fn unpermitted(compiled: &Compiled, decider: &Decider<'_>, judgement: &Judgement, rung: u8, zones: &ZoneMatcher) -> Vec<String> {
+fn unpermitted(
+    compiled: &Compiled,
+    decider: &Decider<'_>,
+    judgement: &Judgement,
+    rung: u8,
+    zones: &ZoneMatcher,
+) -> Vec<String> {
     const MOST: usize = 3;
     let surface = judgement.part.request.surface();
     let facts = judgement.part.request.facts(zones);

@@ -102,7 +102,12 @@ impl Gate for PolicyGate {
         let code = exit_code(&judged.findings, false);
         let Some(new) = &judged.new else {
             let code = show(judged);
-            return Ok(Checked { set: String::new(), policy_id: Digest::of(b""), used: Vec::new(), verdict: Verdict::Red(code.max(exit::USAGE)) });
+            return Ok(Checked {
+                set: String::new(),
+                policy_id: Digest::of(b""),
+                used: Vec::new(),
+                verdict: Verdict::Red(code.max(exit::USAGE)),
+            });
         };
         let policy_id = digest(&new.policy_id())?;
         let sources = compile::sources(&tree, &judged.map)?;
@@ -137,7 +142,10 @@ impl Gate for PolicyGate {
         let judged = judged(&tree, Some(base_tree.as_ref()), &[])?;
         let (Some(old), Some(new)) = (&judged.old, &judged.new) else {
             show(judged);
-            return Err(Failure::usage("one of the versions is malformed", "correct it first: what cannot be read cannot be approved"));
+            return Err(Failure::usage(
+                "one of the versions is malformed",
+                "correct it first: what cannot be read cannot be approved",
+            ));
         };
         let change = Change {
             set: new.set.config.set.clone(),
@@ -148,7 +156,10 @@ impl Gate for PolicyGate {
         let others = judged.findings.iter().any(|f| f.level == Level::Error && !is_widening(f));
         show(judged);
         if others {
-            return Err(Failure::usage("the change has errors besides widenings", "correct them first: only widenings can be approved"));
+            return Err(Failure::usage(
+                "the change has errors besides widenings",
+                "correct them first: only widenings can be approved",
+            ));
         }
         Ok(change)
     }
@@ -159,7 +170,10 @@ impl Gate for PolicyGate {
         let mut findings = Vec::new();
         let compiled: Option<Compiled> = super::session::read(&tree, &mut map, &mut findings)?;
         let Some(compiled) = compiled else {
-            return Err(Failure::usage("the policy is malformed, so nothing can be compiled", "`polctl check` says what is wrong"));
+            return Err(Failure::usage(
+                "the policy is malformed, so nothing can be compiled",
+                "`polctl check` says what is wrong",
+            ));
         };
         let files = compile::files(&compiled, &map)?;
         Ok(files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect())

@@ -148,7 +148,9 @@ fn open_as(text: &str, dir: &Path, origin: Option<&str>, base: bool) -> Result<B
         }
         (Some(Err(error)), true) if base => Err(Failure::usage(
             format!("`{text}` is a directory and no git revision that can be read here: {error}"),
-            format!("write `./{text}` for the directory; for a revision, fetch it first (`git fetch`, or a deeper clone)"),
+            format!(
+                "write `./{text}` for the directory; for a revision, fetch it first (`git fetch`, or a deeper clone)"
+            ),
         )),
         (_, true) => Ok(Box::new(DirTree::new(path, origin.map(str::to_owned)))),
         (Some(Ok(tree)), false) => Ok(Box::new(tree)),

@@ -127,7 +127,8 @@ impl CommandRule<'_> {
             .filter(|name| self.pattern.programs.iter().any(|p| p.matches(name)))
             .map(|name| Glob::literal(name))
             .collect();
-        let one = |dashed| build(&Spelling { dashed, globals: true, program: None, sure: Vec::new(), possible: Vec::new() });
+        let one =
+            |dashed| build(&Spelling { dashed, globals: true, program: None, sure: Vec::new(), possible: Vec::new() });
         let (plain, long) = (one(false), one(true));
         if dashed.is_empty() || plain == long {
             return plain;
@@ -188,9 +189,10 @@ impl CommandRule<'_> {
     fn names(&self, program: &Program<'static>, path: &[&str]) -> bool {
         path.iter().enumerate().all(|(index, name)| {
             self.pattern.words.get(index).is_some_and(|globs| {
-                globs.iter().filter_map(Glob::as_literal).any(|text| {
-                    (if index == 0 { program.canonical_sub(text) } else { text }) == *name
-                })
+                globs
+                    .iter()
+                    .filter_map(Glob::as_literal)
+                    .any(|text| (if index == 0 { program.canonical_sub(text) } else { text }) == *name)
             })
         })
     }

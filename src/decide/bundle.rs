@@ -7,7 +7,7 @@ use cedar_policy::{PolicyId, PolicySet as CedarSet};
 
 use super::Slices;
 use crate::compile::{BUNDLE_MAGIC, BundleHead, CompileError, PolicyIndex};
-use crate::model::{FACTS_VERSION, Facts, TABLE_STAMP, PathPattern, Surface, ZoneMatcher, Zones};
+use crate::model::{FACTS_VERSION, Facts, PathPattern, Surface, TABLE_STAMP, ZoneMatcher, Zones};
 use crate::source::{SourceMap, Span};
 
 /// Why a bundle cannot be used. None of these is ever an answer.
@@ -75,9 +75,19 @@ impl Bundle {
         if at != text.len() {
             return Err(damaged("something stands behind its policies"));
         }
-        let guardrails = head.policies.iter().enumerate().filter(|(_, p)| p.surface.is_none()).map(|(at, _)| at).collect();
+        let guardrails =
+            head.policies.iter().enumerate().filter(|(_, p)| p.surface.is_none()).map(|(at, _)| at).collect();
         let zones = zones(&head)?;
-        Ok(Bundle { text, head, zones, indexes: HashMap::new(), places, guardrails, parsed: HashMap::new(), slices: HashMap::new() })
+        Ok(Bundle {
+            text,
+            head,
+            zones,
+            indexes: HashMap::new(),
+            places,
+            guardrails,
+            parsed: HashMap::new(),
+            slices: HashMap::new(),
+        })
     }
 
     /// What it says of itself.
@@ -89,7 +99,8 @@ impl Bundle {
     fn index(&self, surface: Surface, program: Option<&str>) -> PolicyIndex {
         PolicyIndex::of_keys(self.head.policies.iter().enumerate().filter_map(|(position, policy)| {
             let own = Surface::from_name(policy.surface.as_deref()?)?;
-            let about = program.is_none_or(|program| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(program)));
+            let about =
+                program.is_none_or(|program| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(program)));
             (own == surface && about).then_some((position, own, policy.keys.as_ref()))
         }))
     }
@@ -139,15 +150,17 @@ impl Slices for Bundle {
         for at in &key.1 {
             let (Some(policy), Some(place)) = (self.head.policies.get(*at), self.places.get(*at)) else { continue };
             let text = self.text.get(place.clone()).unwrap_or("");
-            let failed = |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse { what: policy.id.clone(), source };
-            let parsed = match self.parsed.get(at) {
-                Some(parsed) => parsed.clone(),
-                None => {
-                    let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&policy.id)), text)
-                        .map_err(|e| failed(Box::new(e)))?;
-                    self.parsed.insert(*at, parsed.clone());
-                    parsed
-                }
+            let failed = |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse {
+                what: policy.id.clone(),
+                source,
+            };
+            let parsed = if let Some(parsed) = self.parsed.get(at) {
+                parsed.clone()
+            } else {
+                let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&policy.id)), text)
+                    .map_err(|e| failed(Box::new(e)))?;
+                self.parsed.insert(*at, parsed.clone());
+                parsed
             };
             set.add(parsed).map_err(|e| failed(Box::new(e)))?;
         }

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{Directories, clean, climbs, is_no_file};
-use super::unwrap::{Inside, called, inside};
+use super::normalise::{normalise, options_last};
+use super::place::{Directories, is_no_file};
 use super::scripts;
-use crate::model::{CommandRequest, Entry, Glob, Place, Program, Request, Surface, Word, ZoneMatcher, program};
+use super::unwrap::{Inside, called, inside};
+use crate::model::{CommandRequest, Glob, Place, Program, Request, Surface, ZoneMatcher, program};
 use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
 /// Most requests that are taken from one line; a line with more is denied as a whole.
@@ -158,7 +159,16 @@ fn may_be_exported(name: &str) -> bool {
         || name.starts_with("npm_config_")
         || matches!(
             name,
-            "path" | "fpath" | "cdpath" | "manpath" | "module_path" | "fignore" | "mailpath" | "psvar" | "watch" | "prompt"
+            "path"
+                | "fpath"
+                | "cdpath"
+                | "manpath"
+                | "module_path"
+                | "fignore"
+                | "mailpath"
+                | "psvar"
+                | "watch"
+                | "prompt"
         )
 }
 
@@ -207,7 +217,7 @@ impl Walk<'_> {
 
     fn simple(&mut self, simple: &Simple, state: &mut State, chained: bool) {
         let mut own = state.clone();
-        self.assignments(&simple.assignments, &mut own, !simple.words.is_empty());
+        assign(&simple.assignments, &mut own, !simple.words.is_empty());
         if simple.words.is_empty() {
             // The shell itself is changed, for everything that follows.
             state.env.clone_from(&own.env);
@@ -216,68 +226,7 @@ impl Walk<'_> {
             }
         }
         self.command(&simple.words, &simple.redirects, &simple.text, &own);
-        self.effects(simple, state, chained);
-    }
-
-    fn assignments(&mut self, assignments: &[Assignment], state: &mut State, exported: bool) {
-        for assignment in assignments {
-            if exported || may_be_exported(&assignment.name) {
-                state.env.insert(assignment.name.clone());
-            }
-        }
-    }
-
-    /// What a built-in command changes for the rest of the line.
-    fn effects(&mut self, simple: &Simple, state: &mut State, chained: bool) {
-        // `command cd x` and `builtin cd x` change the shell just the same.
-        let prefix = simple.words.iter().take_while(|w| matches!(w.value.known(), Some("command" | "builtin" | "-p" | "--"))).count();
-        let words = simple.words.get(prefix..).unwrap_or_default();
-        let Some(name) = words.first().map(|word| word.value.known().unwrap_or("")) else { return };
-        if name.is_empty() || state.functions.contains(name) || matches!(name, "eval" | "source" | "." | "trap" | "shopt") {
-            // What runs may change to any directory.
-            state.dirs = state.dirs.or(&Directories::anywhere());
-        }
-        let operands: Vec<&ShellWord> =
-            words.iter().skip(1).filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t != "-")).collect();
-        match name {
-            "cd" | "chdir" => {
-                // Both say where it leads.
-                let elsewhere = state.env.iter().any(|name| matches!(name.as_str(), "CDPATH" | "HOME" | "OLDPWD" | "PWD"));
-                let elsewhere = elsewhere || simple.assignments.iter().any(|a| matches!(a.name.as_str(), "CDPATH" | "HOME"));
-                let changed = if elsewhere { Directories::anywhere() } else { state.dirs.changed(operands.first().copied()) };
-                // Outside of a chain the next command runs even when this one fails.
-                state.dirs = if chained { changed } else { state.dirs.or(&changed) };
-            }
-            "pushd" | "popd" => state.dirs = state.dirs.or(&Directories::anywhere()),
-            "export" | "declare" | "typeset" | "readonly" | "local" => {
-                for word in operands {
-                    match &word.value {
-                        Value::Known(text) | Value::Starts(text) => {
-                            state.env.insert(assignment(text).unwrap_or_else(|| text.clone()));
-                        }
-                        Value::Files(_) | Value::Any => {
-                            state.env.insert("?".into());
-                        }
-                    }
-                }
-            }
-            "read" | "mapfile" | "readarray" | "getopts" => {
-                for word in operands {
-                    let name = word.value.known().unwrap_or("?").to_owned();
-                    if may_be_exported(&name) {
-                        state.env.insert(name);
-                    }
-                }
-            }
-            "printf" => {
-                if words.get(1).is_some_and(|word| word.value.known() == Some("-v"))
-                    && let Some(name) = words.get(2)
-                {
-                    state.env.insert(name.value.known().unwrap_or("?").to_owned());
-                }
-            }
-            _ => {}
-        }
+        effects(simple, state, chained);
     }
 
     /// A command and everything inside of it.
@@ -311,7 +260,7 @@ impl Walk<'_> {
         let found = known.map(|program| inside(program, words, &input)).unwrap_or_default();
         let mut notes: Vec<String> = found.opaque.map(str::to_owned).into_iter().collect();
         if let Some(program) = known {
-            notes.extend(self.script_notes(program, words));
+            notes.extend(script_note(program, words));
         }
         if redirects.iter().any(|r| matches!(r, Redirect::Read(w) | Redirect::Write(w) if network(w))) {
             notes.push("a redirect opens a connection".into());
@@ -339,7 +288,8 @@ impl Walk<'_> {
         if covered && state.role == Role::Whole && !known.is_some_and(|p| elsewhere(p, words)) {
             state.role = Role::Restricted;
         }
-        let mut request = self.request(name, trusted, known, found.own.as_deref().unwrap_or(words), redirects, &state, notes);
+        let mut request =
+            self.request(name, trusted, known, found.own.as_deref().unwrap_or(words), redirects, &state, notes);
         request.covered = state.role == Role::Restricted && covered;
         self.keep(request, text, &state, notes);
         let mut variants: Vec<Vec<ShellWord>> = Vec::new();
@@ -433,44 +383,6 @@ impl Walk<'_> {
         }
     }
 
-    fn script_notes(&self, program: &Program<'static>, words: &[ShellWord]) -> Option<String> {
-        let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
-        let entries = program.entries(&known);
-        let language = entries.iter().rev().find_map(|entry| entry.script)?;
-        let options: Vec<&str> = entries.iter().flat_map(|e| e.script_options.iter().copied()).collect();
-        let takes: Vec<&str> = entries.iter().flat_map(|e| e.values.iter().copied()).collect();
-        let mut scripts: Vec<Option<&str>> = Vec::new();
-        let mut first = None;
-        let mut at = 0;
-        while let Some(word) = known.get(at) {
-            at += 1;
-            match word {
-                Some(text) if text.starts_with('-') && text.len() > 1 => {
-                    let (name, glued) = text.split_once('=').map_or((*text, None), |(n, v)| (n, Some(v)));
-                    // `-ne SCRIPT`: the last letter of a cluster takes the next word.
-                    let last = name.strip_prefix('-').filter(|n| !n.starts_with('-')).and_then(|n| n.chars().last());
-                    let last = last.map(|c| format!("-{c}"));
-                    let is = |list: &[&str]| list.contains(&name) || last.as_deref().is_some_and(|l| list.contains(&l));
-                    if is(&options) {
-                        scripts.push(glued.or_else(|| known.get(at).copied().flatten()));
-                        at += usize::from(glued.is_none());
-                    } else if let Some(option) = options.iter().find(|o| o.len() == 2 && name.starts_with(**o)) {
-                        scripts.push(name.get(option.len()..));
-                    } else if is(&takes) && glued.is_none() {
-                        at += 1;
-                    }
-                }
-                word if first.is_none() => first = Some(*word),
-                _ => {}
-            }
-        }
-        if scripts.is_empty() {
-            scripts.extend(first);
-        }
-        let plain = scripts.iter().all(|script| script.is_some_and(|script| scripts::is_plain(language, script)));
-        (!plain).then(|| format!("its script may do more than read and print, or is no {language} that polctl reads"))
-    }
-
     /// A request that no rule names.
     fn unread(&mut self, text: &str, state: &State, note: String) {
         self.push(UNKNOWN, false, &[], &[], text, state, &[note]);
@@ -557,6 +469,112 @@ impl Walk<'_> {
     }
 }
 
+fn assign(assignments: &[Assignment], state: &mut State, exported: bool) {
+    for assignment in assignments {
+        if exported || may_be_exported(&assignment.name) {
+            state.env.insert(assignment.name.clone());
+        }
+    }
+}
+
+/// What a built-in command changes for the rest of the line.
+fn effects(simple: &Simple, state: &mut State, chained: bool) {
+    // `command cd x` and `builtin cd x` change the shell just the same.
+    let prefix = simple
+        .words
+        .iter()
+        .take_while(|w| matches!(w.value.known(), Some("command" | "builtin" | "-p" | "--")))
+        .count();
+    let words = simple.words.get(prefix..).unwrap_or_default();
+    let Some(name) = words.first().map(|word| word.value.known().unwrap_or("")) else { return };
+    if name.is_empty() || state.functions.contains(name) || matches!(name, "eval" | "source" | "." | "trap" | "shopt") {
+        // What runs may change to any directory.
+        state.dirs = state.dirs.or(&Directories::anywhere());
+    }
+    let operands: Vec<&ShellWord> =
+        words.iter().skip(1).filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t != "-")).collect();
+    match name {
+        "cd" | "chdir" => {
+            // Both say where it leads.
+            let elsewhere = state.env.iter().any(|name| matches!(name.as_str(), "CDPATH" | "HOME" | "OLDPWD" | "PWD"));
+            let elsewhere =
+                elsewhere || simple.assignments.iter().any(|a| matches!(a.name.as_str(), "CDPATH" | "HOME"));
+            let changed =
+                if elsewhere { Directories::anywhere() } else { state.dirs.changed(operands.first().copied()) };
+            // Outside of a chain the next command runs even when this one fails.
+            state.dirs = if chained { changed } else { state.dirs.or(&changed) };
+        }
+        "pushd" | "popd" => state.dirs = state.dirs.or(&Directories::anywhere()),
+        "export" | "declare" | "typeset" | "readonly" | "local" => {
+            for word in operands {
+                match &word.value {
+                    Value::Known(text) | Value::Starts(text) => {
+                        state.env.insert(assignment(text).unwrap_or_else(|| text.clone()));
+                    }
+                    Value::Files(_) | Value::Any => {
+                        state.env.insert("?".into());
+                    }
+                }
+            }
+        }
+        "read" | "mapfile" | "readarray" | "getopts" => {
+            for word in operands {
+                let name = word.value.known().unwrap_or("?").to_owned();
+                if may_be_exported(&name) {
+                    state.env.insert(name);
+                }
+            }
+        }
+        "printf" => {
+            if words.get(1).is_some_and(|word| word.value.known() == Some("-v"))
+                && let Some(name) = words.get(2)
+            {
+                state.env.insert(name.value.known().unwrap_or("?").to_owned());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Why a script among the words is not taken for harmless.
+fn script_note(program: &Program<'static>, words: &[ShellWord]) -> Option<String> {
+    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+    let entries = program.entries(&known);
+    let language = entries.iter().rev().find_map(|entry| entry.script)?;
+    let options: Vec<&str> = entries.iter().flat_map(|e| e.script_options.iter().copied()).collect();
+    let takes: Vec<&str> = entries.iter().flat_map(|e| e.values.iter().copied()).collect();
+    let mut scripts: Vec<Option<&str>> = Vec::new();
+    let mut first = None;
+    let mut at = 0;
+    while let Some(word) = known.get(at) {
+        at += 1;
+        match word {
+            Some(text) if text.starts_with('-') && text.len() > 1 => {
+                let (name, glued) = text.split_once('=').map_or((*text, None), |(n, v)| (n, Some(v)));
+                // `-ne SCRIPT`: the last letter of a cluster takes the next word.
+                let last = name.strip_prefix('-').filter(|n| !n.starts_with('-')).and_then(|n| n.chars().last());
+                let last = last.map(|c| format!("-{c}"));
+                let is = |list: &[&str]| list.contains(&name) || last.as_deref().is_some_and(|l| list.contains(&l));
+                if is(&options) {
+                    scripts.push(glued.or_else(|| known.get(at).copied().flatten()));
+                    at += usize::from(glued.is_none());
+                } else if let Some(option) = options.iter().find(|o| o.len() == 2 && name.starts_with(**o)) {
+                    scripts.push(name.get(option.len()..));
+                } else if is(&takes) && glued.is_none() {
+                    at += 1;
+                }
+            }
+            word if first.is_none() => first = Some(*word),
+            _ => {}
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(first);
+    }
+    let plain = scripts.iter().all(|script| script.is_some_and(|script| scripts::is_plain(language, script)));
+    (!plain).then(|| format!("its script may do more than read and print, or is no {language} that polctl reads"))
+}
+
 /// Stands for a program that is not known; no rule can name it.
 const UNKNOWN: &str = "\u{1a}";
 
@@ -574,7 +592,8 @@ fn network(word: &ShellWord) -> bool {
 fn hazardous(program: &Program<'static>, words: &[ShellWord], head: usize) -> bool {
     let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
     let entries = program.entries(&known);
-    let hazards: Vec<&str> = entries.iter().flat_map(|e| &e.hazards).flat_map(|(options, _)| options.iter().copied()).collect();
+    let hazards: Vec<&str> =
+        entries.iter().flat_map(|e| &e.hazards).flat_map(|(options, _)| options.iter().copied()).collect();
     let own = words.iter().take(head).filter_map(|word| word.value.known());
     own.flat_map(|text| {
         let mut names = crate::model::option_names(text, program.dashed);
@@ -583,7 +602,9 @@ fn hazardous(program: &Program<'static>, words: &[ShellWord], head: usize) -> bo
     })
     .any(|name| {
         hazards.iter().any(|hazard| match hazard.strip_suffix('*') {
-            Some(head) if !hazard.starts_with('-') => Glob::from_stars(hazard).matches(&name) || !head.is_empty() && name.starts_with(head),
+            Some(head) if !hazard.starts_with('-') => {
+                Glob::from_stars(hazard).matches(&name) || !head.is_empty() && name.starts_with(head)
+            }
             _ => {
                 *hazard == name
                     || name.starts_with("--")
@@ -600,179 +621,4 @@ fn hazardous(program: &Program<'static>, words: &[ShellWord], head: usize) -> bo
 fn elsewhere(program: &Program<'static>, words: &[ShellWord]) -> bool {
     let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
     program.entries(&known).iter().any(|entry| entry.elsewhere)
-}
-
-/// The words behind a program, taken apart.
-#[derive(Debug, PartialEq, Eq)]
-struct Normal {
-    globals: Vec<String>,
-    words: Vec<Word>,
-    harmless: bool,
-}
-
-fn word(word: &ShellWord, ended: bool) -> Word {
-    match &word.value {
-        // The name that comes out may begin with a dash.
-        Value::Files(pattern) if !ended && pattern.starts_with(['*', '?', '[']) => Word::Open,
-        // A path that climbs is matched as what it leads to.
-        Value::Known(text) if climbs(text) => Word::Known(clean(text)),
-        Value::Known(text) => Word::Known(text.clone()),
-        Value::Starts(_) => Word::Value,
-        Value::Files(pattern) => Word::Files(pattern.clone()),
-        Value::Any => Word::Open,
-    }
-}
-
-/// Takes known options before the sub-command away, and those that may stand anywhere, so that
-/// every spelling reaches the rules. An unknown one leaves open where the sub-command stands.
-fn normalise(known: Option<&'static Program<'static>>, words: &[ShellWord]) -> Normal {
-    let mut normal = Normal { globals: Vec::new(), words: Vec::new(), harmless: true };
-    let end = words.iter().position(|word| word.value.known() == Some("--")).unwrap_or(words.len());
-    let mut words: Vec<Word> = words.iter().enumerate().map(|(at, own)| word(own, at > end)).collect();
-    let Some(program) = known else {
-        normal.words = words;
-        return normal;
-    };
-    if program.entry.bundle
-        && let Some(Word::Known(first)) = words.first_mut()
-        && !first.is_empty()
-        && first.bytes().all(|b| b.is_ascii_alphabetic())
-    {
-        first.insert(0, '-');
-    }
-    // Options before the sub-command, and before a deeper one.
-    let mut path: Vec<String> = Vec::new();
-    loop {
-        let borrowed: Vec<&str> = path.iter().map(String::as_str).collect();
-        let Some(entry) = program.sub(&borrowed).filter(|entry| !entry.globals.is_empty()) else { break };
-        let mut tried = Normal { globals: normal.globals.clone(), words: normal.words.clone(), harmless: normal.harmless };
-        let rest = strip(entry, program.dashed, words.clone(), &mut tried);
-        if !path.is_empty() && rest.is_empty() {
-            // `git remote -v`: there is no deeper sub-command for them to stand before.
-            break;
-        }
-        (normal, words) = (tried, rest);
-        let Some(Word::Known(first)) = words.first().cloned() else { break };
-        if first.starts_with('-') {
-            break;
-        }
-        let name = if path.is_empty() { program.canonical_sub(&first).to_owned() } else { first };
-        path.push(name.clone());
-        normal.words.push(Word::Known(name));
-        words.remove(0);
-    }
-    if normal.words.is_empty()
-        && let Some(Word::Known(first)) = words.first_mut()
-    {
-        *first = program.canonical_sub(first).to_owned();
-    }
-    anywhere(program, &mut words, &mut normal);
-    normal.words.extend(words);
-    normal
-}
-
-/// Takes a global option off the front of the words; how many words it was.
-fn global_at(
-    entry: &Entry<'static>,
-    dashed: bool,
-    words: &[Word],
-    anywhere: bool,
-    normal: &mut Normal,
-) -> Option<usize> {
-    let Some(Word::Known(word)) = words.first() else { return None };
-    let (option, glued) = entry.global(word, dashed).filter(|(global, _)| !anywhere || global.anywhere && global.takes_value)?;
-    let taken = if option.takes_value && !glued { 2 } else { 1 };
-    let mut harmless = option.harmless;
-    for word in words.iter().take(taken) {
-        match word {
-            // What `..` leads to is not known here, so such a directory is not overlooked.
-            Word::Known(text) => {
-                harmless &= !text.contains("..");
-                normal.globals.push(text.clone());
-            }
-            _ => {
-                harmless = false;
-                normal.globals.push(CommandRequest::HOLE.to_string());
-            }
-        }
-    }
-    normal.harmless &= harmless;
-    Some(taken.min(words.len()))
-}
-
-fn strip(entry: &Entry<'static>, dashed: bool, mut words: Vec<Word>, normal: &mut Normal) -> Vec<Word> {
-    loop {
-        let Some(Word::Known(word)) = words.first() else { return words };
-        let option = word.starts_with('-') && word.len() > 1;
-        if !option && entry.global(word, dashed).is_none() {
-            return words;
-        }
-        if let Some(taken) = global_at(entry, dashed, &words, false, normal) {
-            words.drain(..taken);
-            continue;
-        }
-        if words.iter().any(|w| !matches!(w, Word::Known(text) if text.starts_with('-'))) {
-            // It may take the next word as its value or not: the sub-command is not certain.
-            normal.harmless = false;
-            normal.words.push(Word::Open);
-        }
-        return words;
-    }
-}
-
-/// Takes away options with a value that mean the same wherever they stand, up to `--`; those
-/// without one do not come between words that belong together.
-fn anywhere(program: &Program<'static>, words: &mut Vec<Word>, normal: &mut Normal) {
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        if matches!(word, Word::Known(text) if text == "--") {
-            return;
-        }
-        match global_at(&program.entry, program.dashed, words.get(at..).unwrap_or_default(), true, normal) {
-            Some(taken) => {
-                words.drain(at..at + taken);
-            }
-            None => at += 1,
-        }
-    }
-}
-
-/// The words with options, and the values that they surely take, behind the operands: a rule
-/// that restricts by place must not be passed by an option in between.
-fn options_last(program: &Program<'static>, words: &[ShellWord]) -> Option<Vec<ShellWord>> {
-    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
-    let entries = program.entries(&known);
-    let takes = |option: &str| {
-        entries.iter().any(|e| {
-            e.values.contains(&option) || e.globals.iter().any(|g| g.option == option && g.takes_value)
-        })
-    };
-    let (mut operands, mut options) = (Vec::new(), Vec::new());
-    // What stands before the sub-command is the business of `normalise`.
-    let mut at = words.iter().position(|word| !word.value.known().is_some_and(|text| text.starts_with('-')))?;
-    operands.extend(words.get(..at).unwrap_or_default().iter().cloned());
-    let mut moved = false;
-    while let Some(word) = words.get(at) {
-        at += 1;
-        match word.value.known() {
-            Some("--") => {
-                operands.extend(words.get(at..).unwrap_or_default().iter().cloned());
-                break;
-            }
-            Some(text) if text.starts_with('-') && text.len() > 1 => {
-                options.push(word.clone());
-                if takes(text)
-                    && let Some(value) = words.get(at)
-                {
-                    options.push(value.clone());
-                    at += 1;
-                }
-            }
-            _ => {
-                moved |= !options.is_empty();
-                operands.push(word.clone());
-            }
-        }
-    }
-    moved.then(|| operands.into_iter().chain(options).collect())
 }

@@ -8,6 +8,7 @@ mod bundle;
 mod context;
 mod egress;
 mod line;
+mod normalise;
 mod place;
 mod scripts;
 mod unwrap;

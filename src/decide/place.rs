@@ -124,7 +124,8 @@ fn absolute(path: &str) -> bool {
 
 /// Whether the text is a path with a segment that leads up or nowhere.
 pub(super) fn climbs(path: &str) -> bool {
-    path.split('/').any(|segment| segment == "..") || path.starts_with('/') && (path.contains("//") || path.contains("/./"))
+    path.split('/').any(|segment| segment == "..")
+        || path.starts_with('/') && (path.contains("//") || path.contains("/./"))
 }
 
 /// A path without `.` and `..`, as its text says (links are not followed).

@@ -256,16 +256,61 @@ mod tests {
     #[test]
     fn sed_clauses_that_write_or_execute_are_seen() {
         for plain in [
-            "1,9p", "/x/p", "$p", "s/a/b/g", "s|a/w|b|2p", "/a/,/b/d", "1!G;h;$!d", "y/abc/xyz/", "/[/]w/p", "2q", "5,+3p",
-            "/x/I p", "s/a\\/w/b/", "/a/{s/x/y/;p}", "s/\\(a\\)/[\\1]/", "a hello", "1i\\\nfoo", "", "# w x", ":a;N;$!ba;s/\\n/ /g",
-            "/^#/d;/^$/d", "\\,x,p", "0~3p", "=", "/a/!d",
+            "1,9p",
+            "/x/p",
+            "$p",
+            "s/a/b/g",
+            "s|a/w|b|2p",
+            "/a/,/b/d",
+            "1!G;h;$!d",
+            "y/abc/xyz/",
+            "/[/]w/p",
+            "2q",
+            "5,+3p",
+            "/x/I p",
+            "s/a\\/w/b/",
+            "/a/{s/x/y/;p}",
+            "s/\\(a\\)/[\\1]/",
+            "a hello",
+            "1i\\\nfoo",
+            "",
+            "# w x",
+            ":a;N;$!ba;s/\\n/ /g",
+            "/^#/d;/^$/d",
+            "\\,x,p",
+            "0~3p",
+            "=",
+            "/a/!d",
         ] {
             assert!(sed(plain), "{plain}");
         }
         for unsafe_ in [
-            "w out", "/x/w out", "/x/Iw out", "/x/M w out", "s/a/b/w out", "s/a/b/e", "e", "1e rm x", "s/a/b/gw f", "r /etc/passwd",
-            "R f", "W f", "p;w f", "/[/]/w f", "s/a/b", "{p", "p}", "F", "\\,x,w f", "1,w f", "s/a/b/;e id", "y/a/b/w f", "px",
-            "s/x/y/\nw f", "}", "v4.2;e",
+            "w out",
+            "/x/w out",
+            "/x/Iw out",
+            "/x/M w out",
+            "s/a/b/w out",
+            "s/a/b/e",
+            "e",
+            "1e rm x",
+            "s/a/b/gw f",
+            "r /etc/passwd",
+            "R f",
+            "W f",
+            "p;w f",
+            "/[/]/w f",
+            "s/a/b",
+            "{p",
+            "p}",
+            "F",
+            "\\,x,w f",
+            "1,w f",
+            "s/a/b/;e id",
+            "y/a/b/w f",
+            "px",
+            "s/x/y/\nw f",
+            "}",
+            "v4.2;e",
         ] {
             assert!(!sed(unsafe_), "{unsafe_}");
         }
@@ -274,15 +319,34 @@ mod tests {
     #[test]
     fn awk_statements_that_write_or_execute_are_seen() {
         for plain in [
-            "{print $1}", "$3 > 10", "$1 > 5 {print $2}", "NR==1", "/a|b/ {print}", "{s += $1} END {print s/NR}", "a || b",
-            "BEGIN{FS=\":\"} {print $1 \"|\" $2}", "{print ($1 > 2)}", "!seen[$0]++", "{printf \"%s\\n\", $1}", "length > 72",
+            "{print $1}",
+            "$3 > 10",
+            "$1 > 5 {print $2}",
+            "NR==1",
+            "/a|b/ {print}",
+            "{s += $1} END {print s/NR}",
+            "a || b",
+            "BEGIN{FS=\":\"} {print $1 \"|\" $2}",
+            "{print ($1 > 2)}",
+            "!seen[$0]++",
+            "{printf \"%s\\n\", $1}",
+            "length > 72",
             "{print $1 / 2 / 3}",
         ] {
             assert!(awk(plain), "{plain}");
         }
         for unsafe_ in [
-            "{system(\"id\")}", "{print > \"f\"}", "{print $1 >> \"f\"}", "{print | \"sh\"}", "BEGIN{\"id\"|getline x}",
-            "{getline < \"/etc/passwd\"}", "@load \"x\"", "{print $1 > $2}", "{printf(\"a\") > \"f\"}", "{\"", "{x |& y}",
+            "{system(\"id\")}",
+            "{print > \"f\"}",
+            "{print $1 >> \"f\"}",
+            "{print | \"sh\"}",
+            "BEGIN{\"id\"|getline x}",
+            "{getline < \"/etc/passwd\"}",
+            "@load \"x\"",
+            "{print $1 > $2}",
+            "{printf(\"a\") > \"f\"}",
+            "{\"",
+            "{x |& y}",
         ] {
             assert!(!awk(unsafe_), "{unsafe_}");
         }

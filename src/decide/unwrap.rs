@@ -238,35 +238,40 @@ fn candidates(words: &[ShellWord], found: &mut Inside) {
     }
 }
 
-/// Wrappers, and programs with a shell line in an option or in their operands.
-fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
+/// Where a carrier's own words end, and what they said.
+#[derive(Default)]
+struct Own {
+    /// Words before the command inside.
+    end: usize,
+    /// An option gave a shell line.
+    listed: bool,
+    /// Some word may be an option that is not known.
+    strange: bool,
+}
+
+/// Reads the options and operands of a carrier, up to the command inside.
+fn own_words<'w>(reader: &Reader<'w>, words: &'w [ShellWord], marks: &mut Vec<&'w str>, found: &mut Inside) -> Own {
     let wrapper = reader.entries.iter().rev().find_map(|entry| entry.wrapper);
     let shell_words = reader.entries.iter().rev().find_map(|entry| entry.shell_words);
     let operands = wrapper.map_or(shell_words.unwrap_or(usize::MAX), |w| w.operands);
-    let mut marks = vec!["{}"];
-    let mut seen = 0;
-    let mut at = 0;
-    let mut ended = false;
-    let mut strange = false;
-    let mut listed = false;
-    while let Some(word) = words.get(at) {
+    let assigns = wrapper.is_some_and(|w| w.assignments);
+    let mut own = Own::default();
+    let (mut seen, mut ended) = (0, false);
+    while let Some(word) = words.get(own.end) {
         let read = if ended { Read::Operand } else { reader.read(word) };
-        at += 1;
+        own.end += 1;
         match read {
             Read::End => ended = true,
             Read::Strange => {
-                strange = true;
+                own.strange = true;
                 break;
             }
             Read::Option(name, glued, next) => {
-                let value = if next { words.get(at).and_then(|w| w.value.known()) } else { glued };
-                at += usize::from(next);
+                let value = if next { words.get(own.end).and_then(|w| w.value.known()) } else { glued };
+                own.end += usize::from(next);
                 if reader.has(|e| &e.shell_options, name) {
-                    listed = true;
-                    match value {
-                        Some(line) => found.lines.push(line.to_owned()),
-                        None => found.opaque = Some("the command of an option is only known at run time"),
-                    }
+                    own.listed = true;
+                    line(value, found);
                 }
                 match (name, value) {
                     ("-u" | "--user", Some(user)) => found.user = Some(user.to_owned()),
@@ -275,78 +280,79 @@ fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
                 }
             }
             Read::Cluster(names, next) => {
-                let runs = names.last().is_some_and(|name| reader.has(|e| &e.shell_options, name));
-                let value = next.then(|| words.get(at)).flatten();
-                at += usize::from(next);
-                if runs {
-                    listed = true;
-                    match value.and_then(|w| w.value.known()) {
-                        Some(line) => found.lines.push(line.to_owned()),
-                        None => found.opaque = Some("the command of an option is only known at run time"),
-                    }
+                let value = next.then(|| words.get(own.end).and_then(|w| w.value.known())).flatten();
+                own.end += usize::from(next);
+                if names.last().is_some_and(|name| reader.has(|e| &e.shell_options, name)) {
+                    own.listed = true;
+                    line(value, found);
                 }
                 if names.last().is_some_and(|name| name == "-u") {
-                    found.user = value.and_then(|w| w.value.known()).map(str::to_owned);
+                    found.user = value.map(str::to_owned);
                 }
             }
             Read::Operand => {
-                let assigned = wrapper
-                    .filter(|w| w.assignments)
-                    .and_then(|_| word.value.known().or(match &word.value {
-                        Value::Starts(text) => Some(text.as_str()),
-                        _ => None,
-                    }))
-                    .and_then(super::line::assignment);
-                if let Some(name) = assigned {
+                let text = match &word.value {
+                    Value::Known(text) | Value::Starts(text) => text.as_str(),
+                    Value::Files(_) | Value::Any => "",
+                };
+                if let Some(name) = super::line::assignment(text).filter(|_| assigns) {
                     found.env.push(name);
                 } else if seen < operands {
                     seen += 1;
-                } else if word.value.known().is_some_and(|text| reader.has(|e| &e.shell_options, text)) {
+                } else if reader.has(|e| &e.shell_options, text) {
                     // `flock FILE -c LINE`: an option behind the operands.
-                    listed = true;
-                    match words.get(at).and_then(|line| line.value.known()) {
-                        Some(line) => found.lines.push(line.to_owned()),
-                        None => found.opaque = Some("the command of an option is only known at run time"),
-                    }
-                    at = words.len();
+                    own.listed = true;
+                    line(words.get(own.end).and_then(|word| word.value.known()), found);
+                    own.end = words.len();
                 } else {
-                    at -= 1;
+                    own.end -= 1;
                     break;
                 }
             }
         }
     }
-    let inner = words.get(at..).unwrap_or_default();
-    found.head += at.min(words.len());
-    if strange {
-        found.opaque = Some("an option that polctl does not know: where the inner command begins is not certain");
-        candidates(words, found);
-        return;
+    own
+}
+
+/// A shell line that an option holds.
+fn line(value: Option<&str>, found: &mut Inside) {
+    match value {
+        Some(line) => found.lines.push(line.to_owned()),
+        None => found.opaque = Some("the command of an option is only known at run time"),
     }
-    let inner: Vec<ShellWord> = if wrapper.is_some_and(|w| w.more) {
+}
+
+/// Wrappers, and programs with a shell line in an option or in their operands.
+fn carried(reader: &Reader<'_>, words: &[ShellWord], found: &mut Inside) {
+    let mut marks = vec!["{}"];
+    let own = own_words(reader, words, &mut marks, found);
+    found.head += own.end.min(words.len());
+    if own.strange {
+        found.opaque = Some("an option that polctl does not know: where the inner command begins is not certain");
+        return candidates(words, found);
+    }
+    let wrapper = reader.entries.iter().rev().find_map(|entry| entry.wrapper);
+    let mut inner = words.get(own.end..).unwrap_or_default().to_vec();
+    if wrapper.is_some_and(|w| w.more) {
         found.reads_input = true;
-        let mut inner: Vec<ShellWord> = inner.iter().map(|word| placeholder(word, &marks)).collect();
+        inner = inner.iter().map(|word| placeholder(word, &marks)).collect();
         if !inner.is_empty() {
             inner.push(ShellWord::unknown("…"));
         }
-        inner
-    } else {
-        inner.to_vec()
-    };
+    }
     if inner.is_empty() {
-        found.carries = listed && found.opaque.is_none();
+        found.carries = own.listed && found.opaque.is_none();
         return;
     }
     if wrapper.is_some() {
         found.commands.push(inner);
-    } else if shell_words.is_some() {
+    } else if reader.entries.iter().any(|entry| entry.shell_words.is_some()) {
         let texts: Option<Vec<&str>> = inner.iter().map(|word| word.value.known()).collect();
-        match texts {
-            Some(texts) => found.lines.push(texts.join(" ")),
-            None => {
-                found.opaque = Some("the line that it runs is only known at run time");
-                candidates(&inner, found);
-            }
+        if let Some(texts) = texts {
+            found.lines.push(texts.join(" "));
+        } else {
+            found.opaque = Some("the line that it runs is only known at run time");
+            candidates(&inner, found);
         }
     }
     found.carries = found.opaque.is_none();
@@ -430,7 +436,9 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
 /// Interpreters of other languages: a program on standard input is code that nobody sees.
 fn interpreter(words: &[ShellWord], found: &mut Inside) {
     found.opaque = match words.first().map(|word| word.value.known()) {
-        None | Some(Some("-" | "/dev/stdin" | "/dev/fd/0")) => Some("it runs the program that its standard input holds"),
+        None | Some(Some("-" | "/dev/stdin" | "/dev/fd/0")) => {
+            Some("it runs the program that its standard input holds")
+        }
         Some(None) => Some("the script that it runs is only known at run time"),
         Some(Some(_)) => return,
     };

@@ -77,7 +77,12 @@ fn rank(tier: Option<u8>) -> u8 {
 /// # Errors
 ///
 /// [`CompileError`]: a defect or a damaged bundle, never an answer.
-pub fn judge(slices: &mut dyn Slices, surface: Surface, line: &str, setting: &Setting<'_>) -> Result<Verdict, CompileError> {
+pub fn judge(
+    slices: &mut dyn Slices,
+    surface: Surface,
+    line: &str,
+    setting: &Setting<'_>,
+) -> Result<Verdict, CompileError> {
     let mut out = Verdict { tier: Some(0), parts: Vec::new() };
     for part in parts(surface, line, setting) {
         let judgement = judge_part(slices, part, setting)?;
@@ -94,7 +99,12 @@ pub fn judge(slices: &mut dyn Slices, surface: Surface, line: &str, setting: &Se
 /// # Errors
 ///
 /// As [`judge`].
-pub fn judge_request(slices: &mut dyn Slices, request: Request, text: &str, setting: &Setting<'_>) -> Result<Verdict, CompileError> {
+pub fn judge_request(
+    slices: &mut dyn Slices,
+    request: Request,
+    text: &str,
+    setting: &Setting<'_>,
+) -> Result<Verdict, CompileError> {
     let part = Part { request, role: Role::Whole, text: text.to_owned(), via: Vec::new(), notes: Vec::new() };
     let judgement = judge_part(slices, part, setting)?;
     Ok(Verdict { tier: judgement.tier, parts: vec![judgement] })

@@ -21,8 +21,8 @@ pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};
 pub use pattern::{CommandPattern, Item, MAX_WORDS};
 pub use programs::{
-    Entry, Escape, Global, Program, ProgramTable, TABLE_STAMP, TableChange, TableError, Wrapper, carries_commands, changes, escapes,
-    has_globals, is_interactive, program, program_table, single_dash_long,
+    Entry, Escape, Global, Program, ProgramTable, TABLE_STAMP, TableChange, TableError, Wrapper, carries_commands,
+    changes, escapes, has_globals, is_interactive, program, program_table, single_dash_long,
 };
 pub use request::{
     CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word, option_names,
@@ -32,8 +32,8 @@ pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 
 pub(crate) use path_nfa::{Elsewhere, PathNfa, States};
-pub(crate) use request::quote;
 pub(crate) use programs::{carriers, globals_of_programs, single_dash_programs};
+pub(crate) use request::quote;
 
 /// Version of the facts that a request is described by: the built-in program table, the
 /// classification of paths and the reading of options. Part of `policy_id`.

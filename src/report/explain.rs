@@ -119,7 +119,8 @@ pub fn explain_human(line: &ExplainedLine) -> String {
         for reason in &part.decided_by {
             let place = if reason.source.is_empty() { String::new() } else { format!("{} ", reason.source) };
             let why = if reason.why.is_empty() { String::new() } else { format!(": {}", reason.why) };
-            let _ = writeln!(out, "     {} {}{}{}", reason.effect, visible(&place), visible(&reason.rule), visible(&why));
+            let _ =
+                writeln!(out, "     {} {}{}{}", reason.effect, visible(&place), visible(&reason.rule), visible(&why));
         }
         for why in &part.not_lower {
             let _ = writeln!(out, "     {}", visible(why));

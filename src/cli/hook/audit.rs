@@ -82,13 +82,24 @@ pub(super) fn redacted(text: &str) -> String {
 
 /// Names whose values are secrets.
 const NAMES: [&str; 12] = [
-    "password", "passwd", "passphrase", "secret", "token", "apikey", "api-key", "api_key", "access_key", "private_key",
-    "authorization", "credential",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "api-key",
+    "api_key",
+    "access_key",
+    "private_key",
+    "authorization",
+    "credential",
 ];
 
 fn names_secret(name: &str) -> bool {
     let name = name.to_lowercase();
-    NAMES.iter().any(|secret| name.contains(secret)) || matches!(name.trim_matches('-'), "pass" | "pw" | "pwd" | "bearer")
+    NAMES.iter().any(|secret| name.contains(secret))
+        || matches!(name.trim_matches('-'), "pass" | "pw" | "pwd" | "bearer")
 }
 
 /// Whether the word behind this one is a secret: `--password`, `Bearer`, `Authorization:`.
@@ -137,8 +148,22 @@ fn word_redacted(word: &str) -> String {
 /// Well-known shapes of tokens, and long runs that are hardly words.
 fn token(run: &str) -> bool {
     const PREFIXES: [&str; 16] = [
-        "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk-", "AKIA", "ASIA", "hvs.",
-        "npm_", "pypi-", "eyJ",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "sk-",
+        "AKIA",
+        "ASIA",
+        "hvs.",
+        "npm_",
+        "pypi-",
+        "eyJ",
     ];
     if run.len() >= 16 && PREFIXES.iter().any(|prefix| run.starts_with(prefix)) {
         return true;
@@ -169,7 +194,10 @@ mod tests {
             ("echo ghp_0123456789abcdefghijABCDEFGHIJ012345", "echo [redacted]"),
             ("git show 0123456789abcdef0123456789abcdef01234567", "git show 0123456789abcdef0123456789abcdef01234567"),
             ("x=eyJhbGciOiJIUzI1NiJ9.e30.abc", "x=[redacted]"),
-            ("ls /a/very/long/path/that/Holds/Many/Segments/1/2/3", "ls /a/very/long/path/that/Holds/Many/Segments/1/2/3"),
+            (
+                "ls /a/very/long/path/that/Holds/Many/Segments/1/2/3",
+                "ls /a/very/long/path/that/Holds/Many/Segments/1/2/3",
+            ),
         ] {
             assert_eq!(redacted(text), want, "{text}");
         }

@@ -104,7 +104,14 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_refused() {
-        for bad in ["", "{", "[]", "5", r#"{"hook_event_name":"PreToolUse"}"#, r#"{"hook_event_name":"Stop","tool_name":"a","tool_input":{}}"#] {
+        for bad in [
+            "",
+            "{",
+            "[]",
+            "5",
+            r#"{"hook_event_name":"PreToolUse"}"#,
+            r#"{"hook_event_name":"Stop","tool_name":"a","tool_input":{}}"#,
+        ] {
             assert!(Event::read(bad).is_err(), "{bad}");
         }
     }

@@ -29,9 +29,8 @@ pub(super) fn run(args: &HookArgs) -> Result<u8, Failure> {
         })?,
     };
     let command = command(args)?;
-    add(&mut settings, &command).map_err(|what| {
-        usage(format!("`{}`: {what}", path.display()), "correct it first; nothing was changed")
-    })?;
+    add(&mut settings, &command)
+        .map_err(|what| usage(format!("`{}`: {what}", path.display()), "correct it first; nothing was changed"))?;
     let mut after = serde_json::to_string_pretty(&settings).unwrap_or_default();
     after.push('\n');
     if after == before {
@@ -58,13 +57,20 @@ fn settings_path(args: &HookArgs) -> Result<PathBuf, Failure> {
     if let Some(path) = &args.settings {
         return Ok(path.clone());
     }
-    std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".claude/settings.json")).ok_or_else(
-        || usage("HOME is not set, so where the settings are is not known".into(), "name the file with `--settings FILE`"),
-    )
+    std::env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(|home| Path::new(&home).join(".claude/settings.json"))
+        .ok_or_else(|| {
+            usage(
+                "HOME is not set, so where the settings are is not known".into(),
+                "name the file with `--settings FILE`",
+            )
+        })
 }
 
 fn current(path: &Path) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| usage(format!("`{}` cannot be read: {error}", path.display()), "nothing was changed");
+    let failed =
+        |error: std::io::Error| usage(format!("`{}` cannot be read: {error}", path.display()), "nothing was changed");
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
@@ -73,7 +79,10 @@ fn current(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     file.take(MAX_SETTINGS + 1).read_to_string(&mut text).map_err(failed)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_SETTINGS {
-        return Err(usage(format!("`{}` is larger than 4 MiB", path.display()), "that is no settings file; nothing was changed"));
+        return Err(usage(
+            format!("`{}` is larger than 4 MiB", path.display()),
+            "that is no settings file; nothing was changed",
+        ));
     }
     Ok(text)
 }
@@ -86,7 +95,8 @@ fn command(args: &HookArgs) -> Result<Vec<String>, Failure> {
             usage(format!("the path `{}` is no UTF-8 text", path.display()), "the settings file cannot hold it")
         })
     };
-    let own = std::env::current_exe().map_err(|error| usage(format!("where polctl is cannot be found out: {error}"), "nothing was changed"))?;
+    let own = std::env::current_exe()
+        .map_err(|error| usage(format!("where polctl is cannot be found out: {error}"), "nothing was changed"))?;
     let mut out = vec![text(&own)?, "hook".into(), "--policy".into(), text(&args.policy)?];
     for (option, path) in [("--trust", &args.trust), ("--state", &args.state), ("--audit", &args.audit)] {
         if let Some(path) = path {
@@ -126,11 +136,11 @@ fn add(settings: &mut Value, command: &[String]) -> Result<(), String> {
         "type": "command", "command": program, "args": arguments, "timeout": CLIENT_LIMIT, "onFailure": "block"
     });
     let begin = json!({ "type": "command", "command": program, "args": test, "timeout": CLIENT_LIMIT });
-    event(hooks, "PreToolUse", Some("Bash|Read|Write|Edit|MultiEdit|NotebookEdit|WebFetch|Grep|Glob"), decide)?;
-    event(hooks, "SessionStart", None, begin)
+    event(hooks, "PreToolUse", Some("Bash|Read|Write|Edit|MultiEdit|NotebookEdit|WebFetch|Grep|Glob"), &decide)?;
+    event(hooks, "SessionStart", None, &begin)
 }
 
-fn event(hooks: &mut Map<String, Value>, name: &str, matcher: Option<&str>, hook: Value) -> Result<(), String> {
+fn event(hooks: &mut Map<String, Value>, name: &str, matcher: Option<&str>, hook: &Value) -> Result<(), String> {
     let list = hooks.entry(name).or_insert_with(|| json!([]));
     let list = list.as_array_mut().ok_or_else(|| format!("`hooks.{name}` is no list"))?;
     list.retain(|group| !is_own(group));

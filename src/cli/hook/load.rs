@@ -17,12 +17,15 @@ use crate::sign::{EnvelopeAt, Request, Rollback, Timestamp, verify};
 pub(super) fn bundle(args: &HookArgs) -> Result<Bundle, String> {
     let Some(trust) = &args.trust else {
         if !args.unverified {
-            return Err("no trust file is given (`--trust FILE`), so nothing says that the policy is the reviewed one".into());
+            return Err(
+                "no trust file is given (`--trust FILE`), so nothing says that the policy is the reviewed one".into()
+            );
         }
         return unverified(&args.policy);
     };
     let rollback = args.state.clone().map_or(Rollback::FloorOnly, Rollback::State);
-    let now = Timestamp::from_seconds(jiff::Timestamp::now().as_second()).ok_or("the clock cannot be read as a date")?;
+    let now =
+        Timestamp::from_seconds(jiff::Timestamp::now().as_second()).ok_or("the clock cannot be read as a date")?;
     let verified = verify(&Request {
         dir: &args.policy,
         envelope: EnvelopeAt::Inside(envelope_name(args.envelope.as_deref(), &args.policy)),
@@ -53,7 +56,9 @@ fn unverified(dir: &Path) -> Result<Bundle, String> {
     for (name, size, digest) in &bundle.head().sources {
         let source = read(&dir.join(name))?;
         if u64::try_from(source.len()).ok() != Some(*size) || sha256_hex(&source) != *digest {
-            return Err(format!("`{name}` is not what the bundle was compiled from; run `polctl compile --bundle` again"));
+            return Err(format!(
+                "`{name}` is not what the bundle was compiled from; run `polctl compile --bundle` again"
+            ));
         }
     }
     Ok(bundle)

@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(args: &HookArgs) -> Result<u8, Failure> {
     if args.self_test {
-        return selftest::run(args);
+        return Ok(selftest::run(args));
     }
     if args.install {
         return install::run(args);
@@ -198,9 +198,13 @@ fn file(path: &str, write: bool, setting: &Setting<'_>) -> Made {
     let unknown = found.contains(crate::model::Zones::UNKNOWN);
     let writable = crate::model::Zones::WRITABLE.iter().any(|zone| found.contains(*zone));
     let (permission, reason) = match guarded {
-        Some(zone) => (Some(Permission::Deny), format!("the file lies in the zone `{zone}`, which no agent's tool may touch")),
+        Some(zone) => {
+            (Some(Permission::Deny), format!("the file lies in the zone `{zone}`, which no agent's tool may touch"))
+        }
         None if unknown => (Some(Permission::Ask), "where the file lies is not known".to_owned()),
-        None if write && !writable => (Some(Permission::Ask), "the file lies outside of `workspace` and `tmp`".to_owned()),
+        None if write && !writable => {
+            (Some(Permission::Ask), "the file lies outside of `workspace` and `tmp`".to_owned())
+        }
         None => (None, String::new()),
     };
     let rule = guarded.map(|zone| format!("zone {zone}"));

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use super::{LIMIT, load};
 use crate::cli::args::HookArgs;
-use crate::cli::session::Failure;
 use crate::cli::{exit, output};
 use crate::decide::{Setting, judge};
 use crate::model::Surface;
@@ -31,11 +30,11 @@ const NEVER_LOW: [&str; 14] = [
     "echo 'no end",
 ];
 
-pub(super) fn run(args: &HookArgs) -> Result<u8, Failure> {
+pub(super) fn run(args: &HookArgs) -> u8 {
     let begun = Instant::now();
     let mut bundle = match load::bundle(args) {
         Ok(bundle) => bundle,
-        Err(why) => return Ok(tell(&format!("polctl hook: self-test failed: {why}\n"), exit::FINDINGS)),
+        Err(why) => return tell(&format!("polctl hook: self-test failed: {why}\n"), exit::FINDINGS),
     };
     let zones = bundle.zones().clone();
     let trusted_dirs = bundle.head().trusted_dirs.clone();
@@ -77,11 +76,11 @@ pub(super) fn run(args: &HookArgs) -> Result<u8, Failure> {
             NEVER_LOW.len(),
             elapsed.as_millis()
         );
-        return Ok(tell(&text, exit::OK));
+        return tell(&text, exit::OK);
     }
     let mut text = format!("polctl hook: self-test failed for set `{}`:\n", head.set);
     wrong.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-    Ok(tell(&text, exit::FINDINGS))
+    tell(&text, exit::FINDINGS)
 }
 
 fn tell(text: &str, code: u8) -> u8 {

@@ -149,8 +149,10 @@ mod tests {
     fn the_direction_of_a_change_is_told() {
         let old = ProgramTable::new("program x\n  hazard -o : writes\n  global -C DIR\nprogram y\n  alias -a -b\n");
         let new = ProgramTable::new("program x\n  hazard -p : runs\n  global -C DIR harmless\n");
-        let told: Vec<(String, bool, bool)> =
-            changes(&old, &new).into_iter().map(|c| (format!("{}: {}", c.program, c.what), c.added, c.permits_more)).collect();
+        let told: Vec<(String, bool, bool)> = changes(&old, &new)
+            .into_iter()
+            .map(|c| (format!("{}: {}", c.program, c.what), c.added, c.permits_more))
+            .collect();
         let want = [
             ("x: global -C VALUE", false, true),
             ("x: global -C VALUE harmless", true, true),

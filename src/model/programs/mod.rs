@@ -67,7 +67,9 @@ impl<'a> Program<'a> {
         let (mut named, mut at) = (0, 0);
         loop {
             if let Some(entry) = self.sub(&path) {
-                while let Some((option, glued)) = words.get(at).copied().flatten().and_then(|w| entry.global(w, self.dashed)) {
+                while let Some((option, glued)) =
+                    words.get(at).copied().flatten().and_then(|w| entry.global(w, self.dashed))
+                {
                     at += if option.takes_value && !glued { 2 } else { 1 };
                 }
             }
@@ -133,9 +135,8 @@ pub fn escapes(name: &str) -> impl Iterator<Item = &'static Escape<'static>> {
 
 /// Whether the program may run a command that its words hold.
 pub fn carries_commands(name: &str) -> bool {
-    program(name).is_some_and(|p| {
-        p.shell || std::iter::once(&p.entry).chain(p.subs.iter().map(|(_, e)| e)).any(Entry::carries)
-    })
+    program(name)
+        .is_some_and(|p| p.shell || std::iter::once(&p.entry).chain(p.subs.iter().map(|(_, e)| e)).any(Entry::carries))
 }
 
 impl Entry<'_> {

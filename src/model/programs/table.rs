@@ -141,12 +141,17 @@ impl<'a> ProgramTable<'a> {
     pub fn new(text: &'a str) -> Self {
         const HEAD: &str = "program ";
         let first = text.starts_with(HEAD).then_some(0);
-        let starts: Vec<usize> = first.into_iter().chain(text.match_indices("\nprogram ").map(|(at, _)| at + 1)).collect();
+        let starts: Vec<usize> =
+            first.into_iter().chain(text.match_indices("\nprogram ").map(|(at, _)| at + 1)).collect();
         let ends = starts.iter().skip(1).copied().chain([text.len()]);
         let stanzas = starts
             .iter()
             .zip(ends)
-            .map(|(start, end)| Stanza { start: *start, text: text.get(*start..end).unwrap_or(""), read: OnceLock::new() })
+            .map(|(start, end)| Stanza {
+                start: *start,
+                text: text.get(*start..end).unwrap_or(""),
+                read: OnceLock::new(),
+            })
             .collect();
         ProgramTable { text, stanzas }
     }
@@ -326,7 +331,9 @@ fn entry<'a>(entry: &mut Entry<'a>, keyword: &str, rest: &[&'a str], reason: &'a
             };
             entry.globals.push(Global {
                 option,
-                takes_value: tail.iter().any(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_uppercase() || c == '_')),
+                takes_value: tail
+                    .iter()
+                    .any(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_uppercase() || c == '_')),
                 harmless: tail.contains(&"harmless"),
                 anywhere: tail.contains(&"anywhere"),
             });

@@ -138,10 +138,8 @@ impl ShellWord {
 /// The work runs on a thread whose stack grows with the number of openers in the line, since
 /// the grammar descends into each.
 pub fn parse_line(line: &str) -> Script {
-    let doubt = |what: &str| Script {
-        nodes: Vec::new(),
-        doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }],
-    };
+    let doubt =
+        |what: &str| Script { nodes: Vec::new(), doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }] };
     if line.len() > MAX_LINE {
         return doubt("the line is longer than polctl reads");
     }
@@ -154,7 +152,8 @@ pub fn parse_line(line: &str) -> Script {
         return doubt("the line opens more groups than polctl follows");
     }
     let owned = line.to_owned();
-    let worker = std::thread::Builder::new().stack_size(stack).spawn(move || walk::script(&owned, 0, walk::foldable(&owned)));
+    let worker =
+        std::thread::Builder::new().stack_size(stack).spawn(move || walk::script(&owned, 0, walk::foldable(&owned)));
     match worker.map(std::thread::JoinHandle::join) {
         Ok(Ok(script)) => script,
         _ => doubt("the line opens more groups than polctl follows"),

@@ -123,7 +123,10 @@ fn here_documents_are_text() {
     reads("cat <<A <<B\n1\nA\n2\nB\nrm x", "cat <<1\\n <<2\\n; rm|x");
     reads("cat <<'E' | wc -l\nhi\nE", "(cat <<hi\\n); (wc|-l ^)");
     reads("cat <<<\"a b\"", "cat <<a b");
-    reads("git commit -m \"$(cat <<'E'\n1) it's\n:) `x`\nE\n)\" && ls", "&((cat <<1) it\\'s\\n:) `x`\\n); git|commit|-m|1) it\\'s\\n:) `x`; ls)");
+    reads(
+        "git commit -m \"$(cat <<'E'\n1) it's\n:) `x`\nE\n)\" && ls",
+        "&((cat <<1) it\\'s\\n:) `x`\\n); git|commit|-m|1) it\\'s\\n:) `x`; ls)",
+    );
     reads("echo \"$(cat <<'E'\n)\nE\nrm -rf /)\"", "(cat <<)\\n; rm|-rf|/); echo|?");
     doubts("cat > f << EOT", "cat >f <<");
     doubts("cat << 'E'\nrm x", "cat <<rm x\\n");
@@ -176,9 +179,14 @@ fn what_does_not_parse_is_a_doubt() {
 
 #[test]
 fn deep_lines_end() {
-    for (open, middle, close) in
-        [("(", "ls", ")"), ("$(", "ls", ")"), ("{ ", "ls", " ;}"), ("${x:-", "a", "}"), ("\"$(", "ls", ")\""), ("<(", "ls", ")")]
-    {
+    for (open, middle, close) in [
+        ("(", "ls", ")"),
+        ("$(", "ls", ")"),
+        ("{ ", "ls", " ;}"),
+        ("${x:-", "a", "}"),
+        ("\"$(", "ls", ")\""),
+        ("<(", "ls", ")"),
+    ] {
         for n in [10, 500, 3000] {
             let line = format!("{}{middle}{}", open.repeat(n), close.repeat(n));
             let script = parse_line(&line);

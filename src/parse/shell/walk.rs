@@ -1,9 +1,10 @@
 //! The grammar's tree → ours, command by command.
 
 use brush_parser::ast::{
-    AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, BinaryPredicate, Command, CommandPrefixOrSuffixItem,
-    CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind, IoFileRedirectTarget,
-    IoRedirect, Pipeline, ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, SubshellCommand, Word,
+    AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
+    CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind,
+    IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, RedirectList, SeparatorOperator,
+    SimpleCommand, SubshellCommand, Word,
 };
 use brush_parser::{ParserOptions, parse_tokens};
 
@@ -46,9 +47,8 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
 
 /// Whether the text is a complete program, and does not end in a comment.
 pub(super) fn complete(text: &str) -> bool {
-    let whole = |text: &str| {
-        tokens(text).is_ok_and(|found| parse_tokens(&found.tokens, &ParserOptions::default()).is_ok())
-    };
+    let whole =
+        |text: &str| tokens(text).is_ok_and(|found| parse_tokens(&found.tokens, &ParserOptions::default()).is_ok());
     whole(text) && !whole(&format!("{text} '"))
 }
 
@@ -294,7 +294,8 @@ impl Walk {
             !name.ends_with(['<', '>', '!', '=']) && value.trim().bytes().all(|b| b.is_ascii_digit())
         });
         let set = set.map(|(name, _)| name.trim().to_owned());
-        let tame = |text: &str| !text.contains(['$', '[', '`']) && names(text).iter().all(|name| Some(name) == set.as_ref());
+        let tame =
+            |text: &str| !text.contains(['$', '[', '`']) && names(text).iter().all(|name| Some(name) == set.as_ref());
         match set.clone().filter(|_| texts.iter().all(|text| tame(text))) {
             Some(name) => self.assigned(&name, Value::Any),
             None if texts.iter().all(|text| !text.contains('$') && names(text).is_empty()) => {}

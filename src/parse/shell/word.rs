@@ -106,12 +106,11 @@ impl Walk {
             }
             match parse_brace_expansions(raw, &options()) {
                 Ok(Some(parts)) if parts.iter().any(|p| matches!(p, BraceExpressionOrText::Expr(_))) => {
-                    return match expand(&parts) {
-                        Some(raws) => raws.iter().map(|raw| self.shell_word(raw)).collect(),
-                        None => {
-                            self.doubt("a brace list with more words than polctl follows", raw);
-                            vec![ShellWord::unknown(raw)]
-                        }
+                    return if let Some(raws) = expand(&parts) {
+                        raws.iter().map(|raw| self.shell_word(raw)).collect()
+                    } else {
+                        self.doubt("a brace list with more words than polctl follows", raw);
+                        vec![ShellWord::unknown(raw)]
                     };
                 }
                 Ok(_) => {}
@@ -148,16 +147,13 @@ impl Walk {
         if !text.contains(['$', '`', '\\']) {
             return Value::Known(text.to_owned());
         }
-        match parse_heredoc(text, &options()) {
-            Ok(pieces) => {
-                let mut sum = Sum { certain: true, ..Sum::default() };
-                self.pieces(&pieces, text, &mut sum);
-                if sum.certain { Value::Known(sum.text) } else { Value::Any }
-            }
-            Err(_) => {
-                self.doubt("an expansion that polctl cannot read", text);
-                Value::Any
-            }
+        if let Ok(pieces) = parse_heredoc(text, &options()) {
+            let mut sum = Sum { certain: true, ..Sum::default() };
+            self.pieces(&pieces, text, &mut sum);
+            if sum.certain { Value::Known(sum.text) } else { Value::Any }
+        } else {
+            self.doubt("an expansion that polctl cannot read", text);
+            Value::Any
         }
     }
 
@@ -186,7 +182,8 @@ impl Walk {
             }
             if !single && rest.starts_with("$(") && !rest.starts_with("$((") {
                 let body = rest.get(2..).unwrap_or("");
-                let end = body.match_indices(')').map(|(end, _)| end).find(|end| body.get(..*end).is_some_and(complete));
+                let end =
+                    body.match_indices(')').map(|(end, _)| end).find(|end| body.get(..*end).is_some_and(complete));
                 if let Some(end) = end {
                     let printed = self.substitution(body.get(..end).unwrap_or(body));
                     match printed.filter(|_| double) {
@@ -229,13 +226,14 @@ impl Walk {
             WordPiece::Text(text) if quoted => sum.literal(text),
             WordPiece::Text(text) => sum.plain(text),
             WordPiece::SingleQuotedText(text) => sum.literal(text),
-            WordPiece::AnsiCQuotedText(inner) => match ansi_c(inner) {
-                Some(inner) => sum.literal(&inner),
-                None => {
+            WordPiece::AnsiCQuotedText(inner) => {
+                if let Some(inner) = ansi_c(inner) {
+                    sum.literal(&inner)
+                } else {
                     self.doubt("an escape in `$'…'` that polctl does not read", text);
                     sum.unknown(false);
                 }
-            },
+            }
             WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
                 for piece in inner {
                     self.piece(piece, source, true, sum);
@@ -323,8 +321,10 @@ fn expand(parts: &[BraceExpressionOrText]) -> Option<Vec<String>> {
                             tails.extend(sequence(*start, *end, *increment)?.into_iter().map(|n| n.to_string()));
                         }
                         BraceExpressionMember::CharSequence { start, end, increment } => {
-                            let numbers = sequence(i64::from(u32::from(*start)), i64::from(u32::from(*end)), *increment)?;
-                            let letters = numbers.into_iter().filter_map(|n| u32::try_from(n).ok().and_then(char::from_u32));
+                            let numbers =
+                                sequence(i64::from(u32::from(*start)), i64::from(u32::from(*end)), *increment)?;
+                            let letters =
+                                numbers.into_iter().filter_map(|n| u32::try_from(n).ok().and_then(char::from_u32));
                             tails.extend(letters.map(String::from));
                         }
                     }
