@@ -228,7 +228,7 @@ impl Walk {
             WordPiece::SingleQuotedText(text) => sum.literal(text),
             WordPiece::AnsiCQuotedText(inner) => {
                 if let Some(inner) = ansi_c(inner) {
-                    sum.literal(&inner)
+                    sum.literal(&inner);
                 } else {
                     self.doubt("an escape in `$'…'` that polctl does not read", text);
                     sum.unknown(false);
