@@ -30,7 +30,13 @@ fn map() -> String {
         let attributes = if tier < 2 { " unless: --exec --config=x" } else { " with: --force -f" };
         writeln!(tiers[tier], "{program} {word} **{attributes}").unwrap();
     }
-    let extra = ["git {status,log,diff} **\n{cat,ls,grep,cd,head,wc} **\n", "cargo {build,test} **\n", "", "git push **\n", "rm ** with: -rf\n"];
+    let extra = [
+        "git {status,log,diff} **\n{cat,ls,grep,cd,head,wc} **\n",
+        "cargo {build,test} **\n",
+        "",
+        "git push **\n",
+        "rm ** with: -rf\n",
+    ];
     let mut out = "---\npolctl: v1\nsurface: commands\n---\n# Map\n".to_owned();
     for (tier, lines) in tiers.iter().enumerate() {
         write!(out, "\n## Tier {tier}\n\n```rules\n{}{lines}```\n", extra[tier]).unwrap();
@@ -68,8 +74,12 @@ fn main() {
     std::fs::write(set.join("polctl.yaml"), "polctl: v1\nset: bench\npolicies: [MAP.md]\n").unwrap();
     std::fs::write(set.join("MAP.md"), map()).unwrap();
     let path = |path: &Path| path.to_str().unwrap().to_owned();
-    let (set, key, trust, state) =
-        (path(&set), path(&dir.path().join("key.pem")), path(&dir.path().join("trust.json")), path(&dir.path().join("state")));
+    let (set, key, trust, state) = (
+        path(&set),
+        path(&dir.path().join("key.pem")),
+        path(&dir.path().join("trust.json")),
+        path(&dir.path().join("state")),
+    );
     polctl(&["compile", "--bundle", "-C", &set]);
     let printed = polctl(&["keys", "generate", &key]);
     // 32 bytes in standard base64.

@@ -18,8 +18,10 @@ const MAP: &str = "---\npolctl: v1\nsurface: commands\n---\n# Map\n\n## Tier 0: 
                    `{ls,cat,cd} **`\n\n## Tier 1: in the workspace\n\n- `cargo {build,test} **`\n\n## Tier 3: \
                    shared\n\n- `git push **`\n  - why: others see it\n\n## Tier 4: never\n\n- `rm **`\n  - with: `-rf`\n  - \
                    why: there is no copy\n";
-const PROXY: &str = "---\npolctl: v1\nsurface: egress\n---\n# Egress\n\n## Tier 0: read\n\n- `GET https://docs.example.com/**`\n";
-const CONFIG: &str = "polctl: v1\nset: hook-test\npolicies: [map.md, proxy.md]\nzones:\n  workspace: [\"/srv/agents/**\"]\n";
+const PROXY: &str =
+    "---\npolctl: v1\nsurface: egress\n---\n# Egress\n\n## Tier 0: read\n\n- `GET https://docs.example.com/**`\n";
+const CONFIG: &str =
+    "polctl: v1\nset: hook-test\npolicies: [map.md, proxy.md]\nzones:\n  workspace: [\"/srv/agents/**\"]\n";
 
 fn polctl(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polctl"));
@@ -77,7 +79,8 @@ fn decision(output: &Output) -> (String, String) {
 #[test]
 fn a_session_is_answered_to_the_byte() {
     let dir = policy();
-    let recorded = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hook/session.jsonl")).unwrap();
+    let recorded =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hook/session.jsonl")).unwrap();
     let mut answers = String::new();
     for event in recorded.lines() {
         let output = hook(dir.path(), &[], event);
@@ -152,7 +155,9 @@ fn everything_that_goes_wrong_is_a_denial() {
         denied(hook(dir.path(), &[], &good), "a bundle that is cut off");
     }
     let text = String::from_utf8(whole.clone()).unwrap();
-    for (from, to) in [("\"facts\":", "\"facts\":1"), ("\"table\":\"", "\"table\":\"0"), ("polctl-bundle 1", "polctl-bundle 2")] {
+    for (from, to) in
+        [("\"facts\":", "\"facts\":1"), ("\"table\":", "\"table\":1"), ("polctl-bundle 1", "polctl-bundle 2")]
+    {
         std::fs::write(&bundle, text.replacen(from, to, 1)).unwrap();
         denied(hook(dir.path(), &[], &good), from);
     }
@@ -190,7 +195,9 @@ fn many_processes_append_whole_lines_without_secrets() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for n in 0..12 {
-                    let line = format!("curl --password hunter2 -H 'Authorization: Bearer abc{n}' https://u:pw@h/ && git status");
+                    let line = format!(
+                        "curl --password hunter2 -H 'Authorization: Bearer abc{n}' https://u:pw@h/ && git status"
+                    );
                     hook(dir.path(), &["--audit", path(&audit)], &bash(&line));
                 }
             });
@@ -202,8 +209,24 @@ fn many_processes_append_whole_lines_without_secrets() {
     for secret in ["hunter2", "abc1", "u:pw"] {
         assert!(!text.contains(secret), "{secret}");
     }
-    let columns = ["assigned_tier", "decision_type", "matched_rule", "evidence", "exit_code", "rollback_taken", "verify_passed",
-        "human_verdict", "training_signal", "session_id", "tool_use_id", "policy_id", "ts", "command", "tool", "agent"];
+    let columns = [
+        "assigned_tier",
+        "decision_type",
+        "matched_rule",
+        "evidence",
+        "exit_code",
+        "rollback_taken",
+        "verify_passed",
+        "human_verdict",
+        "training_signal",
+        "session_id",
+        "tool_use_id",
+        "policy_id",
+        "ts",
+        "command",
+        "tool",
+        "agent",
+    ];
     for row in &rows {
         columns.iter().for_each(|column| assert!(row.get(column).is_some(), "{column}"));
         assert_eq!((&row["assigned_tier"], &row["decision_type"]), (&json!(2), &json!("ask")));

@@ -165,6 +165,7 @@ fn describe_part(
             not_lower
                 .push(format!("no file of this policy covers the surface `{surface}`, so nothing is permitted on it"));
         }
+        (None, _) if part.role == Role::Refused => {}
         (None, _) if judgement.answer.reasons.is_empty() => {
             not_lower.extend(unpermitted(compiled, decider, judgement, 3, zones));
         }
@@ -190,6 +191,7 @@ fn describe_part(
             Role::Whole => "whole",
             Role::Restricted => "restricted",
             Role::Denied => "denied",
+            Role::Refused => "refused",
         },
         tier: judgement.tier,
         decided_by: judgement.answer.reasons.iter().map(reason).collect(),

@@ -57,6 +57,15 @@ pub(super) struct Change {
     pub findings: BTreeSet<Digest>,
 }
 
+/// A compiled set.
+#[derive(Clone, Debug)]
+pub(super) struct CompiledFiles {
+    /// SHA-256 of what this polctl compiles the set to.
+    pub policy_id: Digest,
+    /// Names and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
 /// The policy side of signing.
 pub(super) trait Gate {
     /// Checks the set that consists of these bytes (they are what will be signed; nothing is
@@ -75,10 +84,10 @@ pub(super) trait Gate {
     /// The comparison ended without a report.
     fn change(&self, dir: &Path, files: &FileSet, base: &str) -> Result<Change, Failure>;
 
-    /// The compiled policy of these bytes: names and contents, for `--emit`.
+    /// The compiled policy of these bytes, for `--emit`.
     ///
     /// # Errors
     ///
     /// The set does not compile.
-    fn compiled(&self, files: &FileSet) -> Result<Vec<(String, Vec<u8>)>, Failure>;
+    fn compiled(&self, files: &FileSet) -> Result<CompiledFiles, Failure>;
 }

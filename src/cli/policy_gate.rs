@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::approvals::approvals;
 use super::check::{Judged, judged};
-use super::gate::{Against, Change, Checked, Gate, Verdict};
+use super::gate::{Against, Change, Checked, CompiledFiles, Gate, Verdict};
 use super::session::{Failure, exit_code, open_base};
 use super::{compile, exit, output};
 use crate::compile::{BUNDLE_NAME, Compiled, bundle};
@@ -164,7 +164,7 @@ impl Gate for PolicyGate {
         Ok(change)
     }
 
-    fn compiled(&self, files: &FileSet) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    fn compiled(&self, files: &FileSet) -> Result<CompiledFiles, Failure> {
         let tree = ReadFiles(files);
         let mut map = SourceMap::new();
         let mut findings = Vec::new();
@@ -176,6 +176,7 @@ impl Gate for PolicyGate {
             ));
         };
         let files = compile::files(&compiled, &map)?;
-        Ok(files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect())
+        let files = files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+        Ok(CompiledFiles { policy_id: digest(&compiled.policy_id())?, files })
     }
 }

@@ -7,13 +7,13 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
 use super::envelope::envelope_at;
-use super::gate::Gate;
+use super::gate::{CompiledFiles, Gate};
 use super::session::{Failure, now};
 use super::vault::VaultArgs;
 use super::{exit, output};
 use crate::sign::{
-    Admission, Digest, Enforcement, EnvelopeAt, FileSet, OnlineCheck, PolicyDir, Request, Rollback, SignError, Skip,
-    Verified, verify,
+    Admission, Digest, Enforcement, EnvelopeAt, FileSet, OnlineCheck, PolicyDir, PolicySet, Request, Rollback,
+    SignError, Skip, Verified, verify,
 };
 
 /// Arguments of `verify`.
@@ -187,7 +187,7 @@ fn accepted(args: &VerifyArgs, enforcement: Enforcement, verified: &Verified, ga
     );
     let outcome = outcome(enforcement, None, Some(policy));
     match &args.emit {
-        Some(to) => emit(to, outcome, verified.files(), gate),
+        Some(to) => emit(to, outcome, verified.files(), Some(set), gate),
         None if args.format == VerifyFormat::Json => Ok(print_json(&outcome, exit::OK)),
         None => Ok(output::print(&text).map_or_else(|code| code, |()| exit::OK)),
     }
@@ -206,7 +206,7 @@ fn refused(args: &VerifyArgs, enforcement: Enforcement, error: &SignError, gate:
     let refusal = Refusal { code: error.code_name(), message: error.to_string(), help: error.help_text() };
     let outcome = outcome(enforcement, Some(refusal), None);
     match &args.emit {
-        Some(to) if !enforced => emit(to, outcome, &unverified(args)?, gate),
+        Some(to) if !enforced => emit(to, outcome, &unverified(args)?, None, gate),
         None if args.format == VerifyFormat::Json => Ok(print_json(&outcome, code)),
         _ => Ok(code),
     }
@@ -247,8 +247,23 @@ fn print_json(outcome: &Outcome<'_>, code: u8) -> u8 {
 }
 
 /// Hands the bytes on that were read once; the exit code is that of success.
-fn emit(to: &str, mut outcome: Outcome<'_>, files: &FileSet, gate: &dyn Gate) -> Result<u8, Failure> {
-    let compiled = gate.compiled(files)?;
+fn emit(
+    to: &str,
+    mut outcome: Outcome<'_>,
+    files: &FileSet,
+    signed: Option<&PolicySet>,
+    gate: &dyn Gate,
+) -> Result<u8, Failure> {
+    let CompiledFiles { policy_id, files: compiled } = gate.compiled(files)?;
+    if let Some(signed) = signed.filter(|signed| signed.policy_id != policy_id) {
+        return Err(Failure::usage(
+            format!(
+                "this polctl compiles the set to {policy_id}, and {} was signed, by polctl {}",
+                signed.policy_id, signed.polctl
+            ),
+            "what was not checked is not handed on compiled: use the polctl that signed it, or sign the set again with this one",
+        ));
+    }
     if to == "-" {
         let encoded = |name: &str, bytes: &[u8]| Emitted {
             name: name.to_owned(),

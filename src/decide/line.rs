@@ -45,6 +45,8 @@ pub enum Role {
     Restricted,
     /// Only rules that deny it at every tier count: the command of a `sudo`, on the surface without.
     Denied,
+    /// It is denied whatever the rules say: the line is more than polctl judges.
+    Refused,
 }
 
 /// One request of a line.
@@ -83,6 +85,7 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
         via: Vec::new(),
         depth: 0,
         role: Role::Whole,
+        piped: false,
         inherited: Vec::new(),
     };
     let mut script = parse_line(line);
@@ -96,7 +99,9 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
     }
     if walk.full {
         walk.out.clear();
-        let note = format!("the line runs more than {MAX_PARTS} commands");
+        state.role = Role::Refused;
+        let note = format!("the line runs more than {MAX_PARTS} commands, or shells in shells deeper than {MAX_DEPTH}");
+        walk.full = false;
         walk.unread(line, &state, note);
     }
     walk.out
@@ -131,6 +136,8 @@ struct State {
     via: Vec<String>,
     depth: usize,
     role: Role,
+    /// Its standard input comes from a pipe.
+    piped: bool,
     /// Redirects of the commands around, which hold for those inside as well.
     inherited: Vec<Redirect>,
 }
@@ -217,6 +224,7 @@ impl Walk<'_> {
 
     fn simple(&mut self, simple: &Simple, state: &mut State, chained: bool) {
         let mut own = state.clone();
+        own.piped |= simple.piped;
         assign(&simple.assignments, &mut own, !simple.words.is_empty());
         if simple.words.is_empty() {
             // The shell itself is changed, for everything that follows.
@@ -255,12 +263,26 @@ impl Walk<'_> {
         let name = path.rsplit('/').next().unwrap_or("").to_owned();
         let trusted = path.rsplit_once('/').is_none_or(|(dir, _)| self.setting.trusted_dirs.iter().any(|d| d == dir))
             && !state.functions.contains(&name);
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-@:~!^".contains(&b)) && name != "["
+            || name.starts_with('-')
+        {
+            // No program is called so: the shell may read the words otherwise than polctl.
+            self.candidates(words, state);
+        }
         let known = program(&name);
         let input: Vec<Redirect> = state.inherited.iter().chain(redirects).cloned().collect();
         let found = known.map(|program| inside(program, words, &input)).unwrap_or_default();
         let mut notes: Vec<String> = found.opaque.map(str::to_owned).into_iter().collect();
         if let Some(program) = known {
             notes.extend(script_note(program, words));
+        }
+        if evaluates_names(&name, words) {
+            notes.push("it evaluates what stands in brackets, or makes a variable that does".into());
+        }
+        let fed = state.piped
+            || input.iter().any(|r| matches!(r, Redirect::Text(_) | Redirect::Read(_) | Redirect::Process(false)));
+        if fed && known.is_some_and(|program| program.stdin) && !found.carries {
+            notes.push("its standard input may hold commands".into());
         }
         if redirects.iter().any(|r| matches!(r, Redirect::Read(w) | Redirect::Write(w) if network(w))) {
             notes.push("a redirect opens a connection".into());
@@ -429,7 +451,8 @@ impl Walk<'_> {
         request.env.clone_from(&state.env);
         request.wrappers.clone_from(&state.wrappers);
         request.run_as.clone_from(&state.run_as);
-        request.place = state.dirs.place(words, self.setting.zones);
+        let dirs = moved(&state.dirs, words);
+        request.place = dirs.place(words, self.setting.zones);
         for redirect in state.inherited.iter().chain(redirects) {
             match redirect {
                 Redirect::Write(word) => {
@@ -469,6 +492,7 @@ impl Walk<'_> {
     }
 }
 
+/// Remembers what the line sets, as far as a program may see it.
 fn assign(assignments: &[Assignment], state: &mut State, exported: bool) {
     for assignment in assignments {
         if exported || may_be_exported(&assignment.name) {
@@ -483,7 +507,7 @@ fn effects(simple: &Simple, state: &mut State, chained: bool) {
     let prefix = simple
         .words
         .iter()
-        .take_while(|w| matches!(w.value.known(), Some("command" | "builtin" | "-p" | "--")))
+        .take_while(|w| matches!(w.value.known(), Some("command" | "builtin" | "noglob" | "nocorrect" | "-p" | "--")))
         .count();
     let words = simple.words.get(prefix..).unwrap_or_default();
     let Some(name) = words.first().map(|word| word.value.known().unwrap_or("")) else { return };
@@ -554,6 +578,11 @@ fn script_note(program: &Program<'static>, words: &[ShellWord]) -> Option<String
                 // `-ne SCRIPT`: the last letter of a cluster takes the next word.
                 let last = name.strip_prefix('-').filter(|n| !n.starts_with('-')).and_then(|n| n.chars().last());
                 let last = last.map(|c| format!("-{c}"));
+                if name.starts_with("--") && name.len() > 2 && !entries.iter().any(|entry| entry.lists(name)) {
+                    // What is not known may be short for an option that holds a script.
+                    scripts.push(None);
+                    continue;
+                }
                 let is = |list: &[&str]| list.contains(&name) || last.as_deref().is_some_and(|l| list.contains(&l));
                 if is(&options) {
                     scripts.push(glued.or_else(|| known.get(at).copied().flatten()));
@@ -577,6 +606,49 @@ fn script_note(program: &Program<'static>, words: &[ShellWord]) -> Option<String
 
 /// Stands for a program that is not known; no rule can name it.
 const UNKNOWN: &str = "\u{1a}";
+
+/// Where the arguments are seen from: `git -C DIR`, `make -C DIR`, `tar -C DIR` see them from
+/// there. Options of that name that mean something else make more directories possible, no fewer.
+fn moved(dirs: &Directories, words: &[ShellWord]) -> Directories {
+    let mut out = dirs.clone();
+    for (at, word) in words.iter().enumerate() {
+        let Some(text) = word.value.known() else { continue };
+        let long = ["--directory", "--chdir", "--cwd", "--prefix", "--work-tree", "--project-directory"];
+        let target = if text == "-C" || long.contains(&text) {
+            words.get(at + 1).cloned()
+        } else {
+            let glued = text.strip_prefix("-C").filter(|value| value.contains('/'));
+            let named =
+                text.split_once('=').filter(|(name, _)| long.contains(name) || *name == "-chdir").map(|(_, v)| v);
+            glued.or(named).map(ShellWord::known)
+        };
+        if let Some(target) = target {
+            out = out.or(&dirs.changed(Some(&target)));
+        }
+    }
+    out
+}
+
+/// Built-in commands that evaluate an index, or give a variable a way to do so later.
+fn evaluates_names(name: &str, words: &[ShellWord]) -> bool {
+    let known = |word: &ShellWord| word.value.known().map(str::to_owned);
+    let index = || words.iter().any(|word| known(word).is_none_or(|text| text.contains('[')));
+    let option = |letters: &str| {
+        words.iter().filter_map(known).any(|text| {
+            let set = text.strip_prefix('-').or_else(|| text.strip_prefix('+'));
+            set.is_some_and(|set| !set.starts_with('-') && set.contains(|c| letters.contains(c)))
+        })
+    };
+    match name {
+        "let" => true,
+        "read" | "unset" | "mapfile" | "readarray" | "getopts" | "wait" | "printf" => {
+            (name != "printf" || option("v")) && index()
+        }
+        "declare" | "typeset" | "local" | "export" | "readonly" | "integer" => index() || option("in"),
+        "test" | "[" => option("vR"),
+        _ => false,
+    }
+}
 
 /// Bash opens connections for these names.
 fn network(word: &ShellWord) -> bool {

@@ -26,6 +26,7 @@ fn word(word: &ShellWord, ended: bool) -> Word {
         Value::Known(text) if climbs(text) => Word::Known(clean(text)),
         Value::Known(text) => Word::Known(text.clone()),
         Value::Starts(_) => Word::Value,
+        Value::Files(pattern) if pattern.starts_with('/') && climbs(pattern) => Word::Files(clean(pattern)),
         Value::Files(pattern) => Word::Files(pattern.clone()),
         Value::Any => Word::Open,
     }

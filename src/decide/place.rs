@@ -6,6 +6,9 @@ use super::line::Setting;
 use crate::model::{Place, ZoneMatcher, Zones};
 use crate::parse::{ShellWord, Value};
 
+/// Directories that are told apart.
+const MAX_DIRECTORIES: usize = 16;
+
 /// The directories that the working directory may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Directories {
@@ -31,11 +34,11 @@ impl Directories {
 
     /// One of these or of those.
     pub(super) fn or(&self, other: &Directories) -> Self {
-        Directories {
-            known: self.known.union(&other.known).cloned().collect(),
-            lost: self.lost || other.lost,
-            unsaid: self.unsaid || other.unsaid,
-        }
+        let known: BTreeSet<String> = self.known.union(&other.known).cloned().collect();
+        // Past that nobody keeps count: it may be anywhere.
+        let lost = self.lost || other.lost || known.len() > MAX_DIRECTORIES;
+        let known = known.into_iter().take(MAX_DIRECTORIES).collect();
+        Directories { known, lost, unsaid: self.unsaid || other.unsaid }
     }
 
     /// Where `cd WORD` leads from here.
@@ -85,7 +88,7 @@ impl Directories {
                 }
                 Value::Files(pattern) if !absolute(pattern) => {
                     for dir in &self.known {
-                        found.extend(zones.files(&format!("{dir}/{pattern}")));
+                        found.extend(zones.files(&clean(&format!("{dir}/{pattern}"))));
                     }
                 }
                 _ => {}
@@ -124,12 +127,16 @@ fn absolute(path: &str) -> bool {
 
 /// Whether the text is a path with a segment that leads up or nowhere.
 pub(super) fn climbs(path: &str) -> bool {
-    path.split('/').any(|segment| segment == "..")
+    process_root(path).is_some()
+        || path.split('/').any(|segment| segment == "..")
         || path.starts_with('/') && (path.contains("//") || path.contains("/./"))
 }
 
 /// A path without `.` and `..`, as its text says (links are not followed).
 pub(super) fn clean(path: &str) -> String {
+    if let Some(rest) = process_root(path) {
+        return clean(rest);
+    }
     let mut out: Vec<&str> = Vec::new();
     for segment in path.split('/') {
         match segment {
@@ -155,16 +162,32 @@ pub(super) fn clean(path: &str) -> String {
     if path.starts_with('/') { format!("/{joined}") } else { joined }
 }
 
+/// `/proc/PID/root/etc/x` is `/etc/x`, as far as a text can tell.
+fn process_root(path: &str) -> Option<&str> {
+    let (_, rest) = path.strip_prefix("/proc/")?.split_once('/')?;
+    let rest =
+        rest.split_once("task/").map_or(rest, |(_, thread)| thread.split_once('/').map_or(rest, |(_, rest)| rest));
+    rest.strip_prefix("root").filter(|rest| rest.starts_with('/'))
+}
+
 /// Where writing is no write: the bin, and what is open already.
 pub(super) fn is_no_file(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
         || path.strip_prefix("/dev/fd/").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The zones that a file lies in, for tools that name one; [`Zones::UNKNOWN`] where that cannot be told.
+/// The zones that a file lies in, for tools that name one, or a pattern of names;
+/// [`Zones::UNKNOWN`] where that cannot be told.
 pub fn file_zones(path: &str, setting: &Setting<'_>) -> BTreeSet<String> {
-    let mut found = Directories::start(setting.cwd).target(&Value::Known(path.to_owned()), setting.zones);
-    // In whatever directory it is, its own name may be enough.
-    found.extend(setting.zones.argument(path).into_iter().filter(|zone| zone != Zones::ELSEWHERE));
+    let dirs = Directories::start(setting.cwd);
+    let pattern = path.contains(['*', '?', '[', '{']);
+    let mut found = if pattern {
+        dirs.resolved(path).iter().flat_map(|path| setting.zones.files(&clean(path))).collect()
+    } else {
+        dirs.target(&Value::Known(path.to_owned()), setting.zones)
+    };
+    // In whatever directory it is, its own name may be enough to be guarded.
+    let named = if pattern { setting.zones.files(path) } else { setting.zones.argument(path) };
+    found.extend(named.into_iter().filter(|zone| Zones::GUARDED.contains(&zone.as_str())));
     found
 }

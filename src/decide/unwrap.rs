@@ -363,30 +363,49 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
     let (mut line, mut input) = (false, false);
     let mut at = 0;
     while let Some(word) = words.get(at) {
-        let text = word.value.known();
-        match reader.read(word) {
-            Read::End => {
-                at += 1;
-                break;
+        let text = match &word.value {
+            Value::Known(text) => text.as_str(),
+            Value::Starts(_) => break,
+            Value::Files(_) | Value::Any => {
+                found.opaque = Some("an option of a shell that is only known at run time");
+                return candidates(words, found);
             }
-            // `+x` unsets an option.
-            Read::Operand if text.is_some_and(|t| t.starts_with('+')) => {}
-            Read::Operand => break,
-            Read::Option("-c", ..) => line = true,
-            Read::Option("-s", ..) => input = true,
-            Read::Option(_, _, next) => at += usize::from(next),
-            Read::Cluster(names, next) => {
-                line |= names.iter().any(|n| n == "-c");
-                input |= names.iter().any(|n| n == "-s");
-                at += usize::from(next);
+        };
+        at += 1;
+        if text == "--" || text == "-" {
+            break;
+        }
+        if text.starts_with("--") {
+            match reader.read(word) {
+                Read::Option(_, _, next) => at += usize::from(next),
+                _ => {
+                    found.opaque = Some("an option of a shell that polctl does not know");
+                    return candidates(words, found);
+                }
             }
-            Read::Strange => {
-                found.opaque = Some("an option of a shell that polctl does not know");
-                candidates(words, found);
-                return;
+            continue;
+        }
+        let Some(letters) = text.strip_prefix(['-', '+']) else {
+            at -= 1;
+            break;
+        };
+        for letter in letters.chars() {
+            match letter {
+                'c' if text.starts_with('-') => line = true,
+                's' if text.starts_with('-') => input = true,
+                // Each takes a word, wherever it stands in the cluster.
+                'o' => at += 1,
+                'O' => {
+                    at += 1;
+                    found.opaque = Some("an option that changes how the shell reads its line");
+                }
+                letter if letter.is_ascii_alphabetic() => {}
+                _ => {
+                    found.opaque = Some("an option of a shell that polctl does not know");
+                    return candidates(words, found);
+                }
             }
         }
-        at += 1;
     }
     let script = words.get(at);
     found.head += at.min(words.len());
@@ -394,7 +413,9 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
         match script.map(|word| &word.value) {
             Some(Value::Known(text)) => {
                 found.lines.push(text.clone());
-                found.carries = true;
+                found.carries = found.opaque.is_none();
+                // `sh -c '"$@"' _ rm x`: words behind the line are its parameters.
+                candidates(words.get(at + 1..).unwrap_or_default(), found);
             }
             value => {
                 if let (Some(Value::Starts(head)), Some(word)) = (value, script) {
@@ -427,7 +448,7 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
     match text {
         Some(Value::Known(text)) => {
             found.lines.push(text.clone());
-            found.carries = true;
+            found.carries = found.opaque.is_none();
         }
         _ => found.opaque = Some("the shell runs what its standard input holds"),
     }

@@ -111,6 +111,9 @@ pub fn judge_request(
 }
 
 fn judge_part(slices: &mut dyn Slices, part: Part, setting: &Setting<'_>) -> Result<Judgement, CompileError> {
+    if part.role == Role::Refused {
+        return Ok(Judgement { part, tier: None, answer: Answer { allowed: false, reasons: Vec::new() }, below: None });
+    }
     let surface = part.request.surface();
     let facts = part.request.facts(setting.zones);
     let mut below = None;
@@ -119,7 +122,7 @@ fn judge_part(slices: &mut dyn Slices, part: Part, setting: &Setting<'_>) -> Res
         let answer = ask(slices, surface, &facts, rung)?;
         let passes = match part.role {
             Role::Whole => answer.allowed,
-            Role::Restricted | Role::Denied => !answer.forbidden(),
+            Role::Restricted | Role::Denied | Role::Refused => !answer.forbidden(),
         };
         if passes {
             let tier = if part.role == Role::Denied { 0 } else { rung };

@@ -425,7 +425,7 @@ impl Request {
         match self {
             Request::Command(r) => {
                 if !r.harmless {
-                    out.push("behind an option before the sub-command that polctl does not know as harmless".into());
+                    out.push("with something that may run or write more than its words say".into());
                 }
                 if r.place.known || !r.place.zones.is_empty() {
                     let zones: Vec<&str> = r.place.zones.iter().map(String::as_str).collect();

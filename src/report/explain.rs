@@ -37,7 +37,7 @@ pub struct ExplainedPart {
     /// Where it stands in the line, outermost first.
     pub via: Vec<String>,
     /// `whole`: it must be permitted; `restricted`: only rules that restrict it count;
-    /// `denied`: only rules that deny it count.
+    /// `denied`: only rules that deny it count; `refused`: denied whatever the rules say.
     pub role: &'static str,
     /// Its tier; `null`: denied.
     pub tier: Option<u8>,

@@ -27,12 +27,14 @@ pub(super) struct Event {
 pub(super) enum Act {
     /// Runs a shell line.
     Line(String),
-    /// Reads a file or directory.
-    Read(String),
+    /// Reads files: a file, a directory, a pattern of names.
+    Read(Vec<String>),
     /// Writes a file.
     Write(String),
     /// Fetches a URL.
     Fetch(String),
+    /// Runs something in a way that polctl does not read.
+    Code,
     /// A tool that touches neither files, network nor commands, or that polctl does not know.
     Other,
 }
@@ -65,14 +67,31 @@ impl Event {
             None | Some(serde_json::Value::Null) => Ok(".".to_owned()),
             Some(_) => text(name),
         };
+        let below = |dir: &str, pattern: &str| {
+            if pattern.starts_with(['/', '~']) { pattern.to_owned() } else { format!("{dir}/{pattern}") }
+        };
         match self.tool_name.as_str() {
             "Bash" => text("command").map(Act::Line),
-            "Read" => text("file_path").map(Act::Read),
-            "Grep" | "Glob" | "LS" => optional("path").map(Act::Read),
-            "NotebookRead" => text("notebook_path").map(Act::Read),
+            "Read" => Ok(Act::Read(vec![text("file_path")?])),
+            "LS" => Ok(Act::Read(vec![optional("path")?])),
+            "Grep" => {
+                let dir = optional("path")?;
+                let files = self.tool_input.get("glob").and_then(serde_json::Value::as_str);
+                let files = files.map(|glob| below(&dir, glob));
+                Ok(Act::Read(std::iter::once(dir).chain(files).collect()))
+            }
+            "Glob" => {
+                let dir = optional("path")?;
+                Ok(Act::Read(vec![below(&dir, &text("pattern")?), dir]))
+            }
+            "NotebookRead" => Ok(Act::Read(vec![text("notebook_path")?])),
             "Write" | "Edit" | "MultiEdit" => text("file_path").map(Act::Write),
             "NotebookEdit" => text("notebook_path").map(Act::Write),
             "WebFetch" => text("url").map(Act::Fetch),
+            // `PowerShell`, `REPL`, `Monitor`, tools of servers: what they run is not read here.
+            _ if ["command", "script", "code", "cmd"].iter().any(|name| self.tool_input.get(name).is_some()) => {
+                Ok(Act::Code)
+            }
             _ => Ok(Act::Other),
         }
     }
@@ -94,7 +113,12 @@ mod tests {
         let act = |tool, input| event(tool, input).act();
         assert_eq!(act("Bash", r#"{"command":"ls","timeout":5}"#), Ok(Act::Line("ls".into())));
         assert_eq!(act("Edit", r#"{"file_path":"/a"}"#), Ok(Act::Write("/a".into())));
-        assert_eq!(act("Grep", r#"{"pattern":"x"}"#), Ok(Act::Read(".".into())));
+        assert_eq!(act("Grep", r#"{"pattern":"x"}"#), Ok(Act::Read(vec![".".into()])));
+        assert_eq!(
+            act("Glob", r#"{"pattern":"*.rs","path":"/a"}"#),
+            Ok(Act::Read(vec!["/a/*.rs".into(), "/a".into()]))
+        );
+        assert_eq!(act("PowerShell", r#"{"command":"ls"}"#), Ok(Act::Code));
         assert_eq!(act("WebFetch", r#"{"url":"https://a.example/"}"#), Ok(Act::Fetch("https://a.example/".into())));
         assert_eq!(act("TodoWrite", "{}"), Ok(Act::Other));
         for bad in ["{}", r#"{"command":5}"#, r#"{"command":null}"#, "[]", "null"] {

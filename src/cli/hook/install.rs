@@ -136,7 +136,7 @@ fn add(settings: &mut Value, command: &[String]) -> Result<(), String> {
         "type": "command", "command": program, "args": arguments, "timeout": CLIENT_LIMIT, "onFailure": "block"
     });
     let begin = json!({ "type": "command", "command": program, "args": test, "timeout": CLIENT_LIMIT });
-    event(hooks, "PreToolUse", Some("Bash|Read|Write|Edit|MultiEdit|NotebookEdit|WebFetch|Grep|Glob"), &decide)?;
+    event(hooks, "PreToolUse", Some("*"), &decide)?;
     event(hooks, "SessionStart", None, &begin)
 }
 

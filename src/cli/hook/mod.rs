@@ -12,6 +12,7 @@ mod load;
 mod selftest;
 
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -61,6 +62,14 @@ enum Permission {
 }
 
 impl Permission {
+    const fn strictness(self) -> u8 {
+        match self {
+            Permission::Allow => 0,
+            Permission::Ask => 1,
+            Permission::Deny => 2,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Permission::Allow => "allow",
@@ -180,8 +189,12 @@ fn decide(args: &HookArgs, event: &Event, act: &Act, bundle: &mut Bundle) -> Res
             request.external = setting.external;
             judge_request(slices, Request::Egress(request), url, &setting).map_err(|e| e.to_string())?
         }
-        Act::Read(path) => return Ok(file(path, false, &setting)),
-        Act::Write(path) => return Ok(file(path, true, &setting)),
+        Act::Read(paths) => return Ok(files(paths, false, &setting)),
+        Act::Write(path) => return Ok(files(std::slice::from_ref(path), true, &setting)),
+        Act::Code => {
+            let reason = format!("`{}` runs something that polctl does not read", event.tool_name);
+            return Ok(Made { reply: Reply { permission: Some(Permission::Ask), reason }, tier: Some(2), rule: None });
+        }
         Act::Other => {
             let reason = format!("polctl has no rules for the tool `{}`", event.tool_name);
             return Ok(Made { reply: Reply { permission: None, reason }, tier: None, rule: None });
@@ -192,6 +205,22 @@ fn decide(args: &HookArgs, event: &Event, act: &Act, bundle: &mut Bundle) -> Res
 }
 
 /// Files that the client's own tools touch: the zones decide, until capability manifests do.
+/// Here, where the file is, links are followed: both the path and what it leads to must be fine.
+fn files(paths: &[String], write: bool, setting: &Setting<'_>) -> Made {
+    let made = paths.iter().flat_map(|path| std::iter::once(path.clone()).chain(led_to(path, setting.cwd)));
+    let made = made.map(|path| file(&path, write, setting));
+    made.max_by_key(|made| made.reply.permission.map(Permission::strictness))
+        .unwrap_or_else(|| file("", write, setting))
+}
+
+/// What a path leads to, when that is another place.
+fn led_to(path: &str, cwd: Option<&str>) -> Option<String> {
+    let path = Path::new(cwd.unwrap_or("/")).join(path);
+    let real =
+        path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))?;
+    real.to_str().map(str::to_owned)
+}
+
 fn file(path: &str, write: bool, setting: &Setting<'_>) -> Made {
     let found = crate::decide::file_zones(path, setting);
     let guarded = crate::model::Zones::GUARDED.iter().find(|zone| found.contains(**zone));
@@ -199,11 +228,11 @@ fn file(path: &str, write: bool, setting: &Setting<'_>) -> Made {
     let writable = crate::model::Zones::WRITABLE.iter().any(|zone| found.contains(*zone));
     let (permission, reason) = match guarded {
         Some(zone) => {
-            (Some(Permission::Deny), format!("the file lies in the zone `{zone}`, which no agent's tool may touch"))
+            (Some(Permission::Deny), format!("`{path}` lies in the zone `{zone}`, which no agent's tool may touch"))
         }
-        None if unknown => (Some(Permission::Ask), "where the file lies is not known".to_owned()),
+        None if unknown => (Some(Permission::Ask), format!("where `{path}` lies is not known")),
         None if write && !writable => {
-            (Some(Permission::Ask), "the file lies outside of `workspace` and `tmp`".to_owned())
+            (Some(Permission::Ask), format!("`{path}` lies outside of `workspace` and `tmp`"))
         }
         None => (None, String::new()),
     };
@@ -268,7 +297,9 @@ fn routed(args: &HookArgs, surface: Surface, verdict: &Verdict) -> Made {
 fn log(args: &HookArgs, event: &Event, act: &Act, made: &Made, policy_id: Option<&str>) -> std::io::Result<()> {
     let Some(path) = &args.audit else { return Ok(()) };
     let text = match act {
-        Act::Line(text) | Act::Read(text) | Act::Write(text) | Act::Fetch(text) => text.as_str(),
+        Act::Line(text) | Act::Write(text) | Act::Fetch(text) => text.clone(),
+        Act::Read(paths) => paths.join(" "),
+        Act::Code => event.tool_input.to_string(),
         Act::Other => return Ok(()),
     };
     let row = Row {
@@ -277,7 +308,7 @@ fn log(args: &HookArgs, event: &Event, act: &Act, made: &Made, policy_id: Option
         tool_use_id: event.tool_use_id.as_deref(),
         agent: &args.agent,
         tool: &event.tool_name,
-        command: redacted(text),
+        command: redacted(&text),
         assigned_tier: made.tier,
         decision_type: made.reply.permission.map_or("none", Permission::name),
         matched_rule: made.rule.clone(),

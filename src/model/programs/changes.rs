@@ -65,6 +65,9 @@ fn facts(program: Option<&Program<'_>>) -> Vec<Fact> {
             add(&[], text.to_owned(), true, true);
         }
     }
+    if program.stdin {
+        add(&[], "stdin".to_owned(), false, true);
+    }
     for (path, reason) in &program.hazardous {
         add(&[], format!("hazardous {} : {reason}", path.join("/")), false, true);
     }

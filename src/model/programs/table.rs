@@ -17,6 +17,8 @@ pub struct Program<'a> {
     pub shell: bool,
     /// It runs another language from an operand or standard input.
     pub interpreter: bool,
+    /// It reads commands from its standard input.
+    pub stdin: bool,
     /// What holds without a sub-command.
     pub entry: Entry<'a>,
     /// Sub-commands by their path, each with what holds for it.
@@ -249,6 +251,7 @@ fn read(stanza: &str, first: usize) -> Result<Program<'_>, TableError> {
                 "interactive" => program.interactive = true,
                 "shell" => program.shell = true,
                 "interpreter" => program.interpreter = true,
+                "stdin" => program.stdin = true,
                 "env" => program.env.extend(rest),
                 "hazardous" => {
                     program.hazardous.extend(rest.iter().map(|path| (path.split('/').collect(), reason)));

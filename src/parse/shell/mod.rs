@@ -170,7 +170,7 @@ const STACK_MOST: usize = 4 << 30;
 
 /// How many groups the line can open at most: every character or word that may begin one.
 fn openers(line: &str) -> usize {
-    let signs = line.bytes().filter(|b| b"({`$<[!".contains(b)).count();
+    let signs = line.bytes().filter(|b| b"({`$<[!&|".contains(b)).count();
     let words = line.split(|c: char| !c.is_ascii_alphanumeric());
     signs + words.filter(|w| matches!(*w, "if" | "for" | "while" | "until" | "case" | "select" | "coproc")).count()
 }

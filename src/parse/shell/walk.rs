@@ -4,7 +4,7 @@ use brush_parser::ast::{
     AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
     CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind,
     IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, RedirectList, SeparatorOperator,
-    SimpleCommand, SubshellCommand, Word,
+    SimpleCommand, SubshellCommand, UnaryPredicate, Word,
 };
 use brush_parser::{ParserOptions, parse_tokens};
 
@@ -81,7 +81,8 @@ impl Walk {
         let found = match tokens(text) {
             Ok(found) => found,
             Err(NoTokens::OpenHereDocument) => {
-                self.doubt("a here-document without its end", "");
+                // What stands there may be its text, or commands.
+                self.doubt("a here-document without its end", text);
                 let Some(Ok(found)) = closed(text).as_deref().map(tokens) else {
                     return self.doubt("a here-document that polctl cannot follow", text);
                 };
@@ -299,14 +300,16 @@ impl Walk {
         match set.clone().filter(|_| texts.iter().all(|text| tame(text))) {
             Some(name) => self.assigned(&name, Value::Any),
             None if texts.iter().all(|text| !text.contains('$') && names(text).is_empty()) => {}
-            None => self.opaque("((", &texts.join("; ")),
+            None => self.doubt("arithmetic that may run what a variable holds", &texts.join("; ")),
         }
     }
 
-    /// A construct of the shell that does more than polctl can tell: a command that no table knows.
-    fn opaque(&mut self, name: &str, text: &str) {
-        let words = vec![ShellWord::known(name), ShellWord::unknown(text)];
-        self.nodes.push(Node::Simple(Simple { words, text: format!("{name} {text}"), ..Simple::default() }));
+    /// An index of an array is arithmetic, unless it is a number.
+    fn index(&mut self, index: &str) {
+        self.expandable(index);
+        if !index.bytes().all(|b| b.is_ascii_digit()) {
+            self.doubt("an index that is evaluated as arithmetic", index);
+        }
     }
 
     fn function(&mut self, function: &FunctionDefinition) {
@@ -324,13 +327,19 @@ impl Walk {
                 self.test(b);
             }
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => self.test(inner),
-            ExtendedTestExpr::UnaryTest(_, word) => self.test_word(word),
+            ExtendedTestExpr::UnaryTest(predicate, word) => {
+                self.test_word(word);
+                let name = word.value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                if evaluates(predicate) && !name {
+                    self.doubt("a name of a variable that is evaluated", &word.value);
+                }
+            }
             ExtendedTestExpr::BinaryTest(operator, a, b) => {
                 self.test_word(a);
                 self.test_word(b);
                 let number = |word: &Word| word.value.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit());
                 if is_arithmetic(operator) && !(number(a) && number(b)) {
-                    self.opaque("[[", &format!("{a} {operator} {b}"));
+                    self.doubt("a comparison that is evaluated as arithmetic", &format!("{a} {b}"));
                 }
             }
         }
@@ -413,7 +422,7 @@ impl Walk {
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
-                self.expandable(index);
+                self.index(index);
                 name.clone()
             }
         };
@@ -424,7 +433,7 @@ impl Walk {
                 self.ledger.read(&format!("{}+=", assignment.name));
                 for (index, word) in elements {
                     if let Some(index) = index {
-                        self.expandable(&index.value);
+                        self.index(&index.value);
                         self.ledger.read(&format!("[{}]={}", index.value, word.value));
                     }
                     self.ledger.read(&word.value);
@@ -534,6 +543,12 @@ const fn is_arithmetic(operator: &BinaryPredicate) -> bool {
             | P::ArithmeticGreaterThan
             | P::ArithmeticGreaterThanOrEqualTo
     )
+}
+
+/// Whether the operand is the name of a variable, whose index is evaluated (`-v`, `-R`).
+const fn evaluates(predicate: &UnaryPredicate) -> bool {
+    use UnaryPredicate as P;
+    matches!(predicate, P::ShellVariableIsSetAndAssigned | P::ShellVariableIsSetAndNameRef)
 }
 
 /// A command on one line, as it was written.

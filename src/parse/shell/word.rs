@@ -54,6 +54,8 @@ struct Sum {
     /// File name patterns stand in `pattern`.
     pattern: String,
     globs: bool,
+    /// `[` stood there, and a `]` behind it would make a pattern of it.
+    bracket: bool,
     /// Text behind the last piece that is not certain.
     tail: String,
 }
@@ -70,7 +72,14 @@ impl Sum {
 
     /// Unquoted text, in which pattern signs count.
     fn plain(&mut self, text: &str) {
-        self.globs |= text.contains(['*', '?', '[']);
+        for c in text.chars() {
+            match c {
+                '*' | '?' => self.globs = true,
+                '[' => self.bracket = true,
+                ']' => self.globs |= self.bracket,
+                _ => {}
+            }
+        }
         self.literal(text);
     }
 
@@ -88,7 +97,8 @@ impl Sum {
         }
         match (self.certain, self.globs) {
             (true, false) => Value::Known(self.text),
-            (true, true) if plain_start => Value::Files(self.pattern),
+            // `..` behind a wildcard leads to where nobody can tell.
+            (true, true) if plain_start && !climbs_behind_wildcard(&self.pattern) => Value::Files(self.pattern),
             (_, true) => Value::Any,
             (false, false) => Value::Starts(self.text),
         }
@@ -144,6 +154,8 @@ impl Walk {
 
     /// Text in which only expansions count: a here-document's body, arithmetic, the inside of `${…}`.
     pub(super) fn expandable(&mut self, text: &str) -> Value {
+        // A line continuation may stand between `$` and `(`.
+        let text = &joined(text);
         if !text.contains(['$', '`', '\\']) {
             return Value::Known(text.to_owned());
         }
@@ -223,6 +235,15 @@ impl Walk {
     fn piece(&mut self, piece: &WordPieceWithSource, source: &str, quoted: bool, sum: &mut Sum) {
         let text = source.get(piece.start_index..piece.end_index).unwrap_or(source);
         match &piece.piece {
+            // What looks like an expansion and is read as text is one in another shell.
+            WordPiece::Text(plain)
+                if ["${", "$(", "`"].iter().any(|sign| plain.contains(sign))
+                    || plain.ends_with('$')
+                        && source.get(piece.end_index..).is_some_and(|rest| rest.starts_with(['{', '('])) =>
+            {
+                self.doubt("an expansion that polctl cannot read", text);
+                sum.unknown(!quoted);
+            }
             WordPiece::Text(text) if quoted => sum.literal(text),
             WordPiece::Text(text) => sum.plain(text),
             WordPiece::SingleQuotedText(text) => sum.literal(text),
@@ -250,8 +271,15 @@ impl Walk {
                     _ => sum.literal(escape),
                 }
             }
-            WordPiece::CommandSubstitution(inner) | WordPiece::BackquotedCommandSubstitution(inner) => {
-                match self.substitution(inner).filter(|_| quoted) {
+            WordPiece::CommandSubstitution(_) | WordPiece::BackquotedCommandSubstitution(_) => {
+                let inner = match &piece.piece {
+                    WordPiece::CommandSubstitution(inner) => inner.clone(),
+                    _ => {
+                        let inner = text.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+                        unescaped(inner.unwrap_or(text), quoted)
+                    }
+                };
+                match self.substitution(&inner).filter(|_| quoted) {
                     Some(text) => sum.literal(&text),
                     None => sum.unknown(!quoted),
                 }
@@ -274,6 +302,10 @@ impl Walk {
     fn parameter(&mut self, expr: &ParameterExpr, source: &str) {
         if let ParameterExpr::Transform { op: ParameterTransformOp::PromptExpand, .. } = expr {
             self.doubt("`@P` runs what the variable holds", source);
+        }
+        if source.starts_with("${(") {
+            // zsh has flags there, and one of them evaluates the value.
+            self.doubt("`${(` has another meaning in some shells", source);
         }
         if let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
             self.deeper(inner, |walk, text| {
@@ -300,6 +332,46 @@ impl Walk {
         read(self, text);
         self.depth -= 1;
     }
+}
+
+/// The text of a command in backquotes (POSIX 2.6.3): a backslash before `$`, a backquote or a
+/// backslash goes away, in double quotes also before a double quote.
+fn unescaped(text: &str, quoted: bool) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match chars.peek() {
+            Some(next) if c == '\\' && (matches!(next, '$' | '`' | '\\') || quoted && *next == '"') => {
+                out.extend(chars.next());
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The text without line continuations; a backslash that is escaped itself continues nothing.
+fn joined(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some('\n') => {}
+                next => {
+                    out.push(c);
+                    out.extend(next);
+                }
+            },
+            (c, false) => out.push(c),
+        }
+    }
+    out
+}
+
+fn climbs_behind_wildcard(pattern: &str) -> bool {
+    let behind = pattern.find(['*', '?', '[']).and_then(|at| pattern.get(at..)).unwrap_or("");
+    behind.split('/').any(|segment| segment == "..")
 }
 
 fn options() -> ParserOptions {
@@ -354,6 +426,13 @@ fn sequence(start: i64, end: i64, increment: i64) -> Option<Vec<i64>> {
     Some(out)
 }
 
+/// Takes the digits of a number off a text, behind `from` bytes.
+fn number(rest: &mut &str, radix: u32, most: usize, from: usize) -> Option<u32> {
+    let digits: String = rest.get(from..)?.chars().take(most).take_while(|c| c.is_digit(radix)).collect();
+    *rest = rest.get(from + digits.len()..)?;
+    u32::from_str_radix(&digits, radix).ok()
+}
+
 /// The text of `$'…'` (Bash 3.1.2.4); `None` for an escape that is no plain text.
 fn ansi_c(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
@@ -365,16 +444,23 @@ fn ansi_c(text: &str) -> Option<String> {
             continue;
         }
         let escape = rest.chars().next()?;
-        let mut number = |radix: u32, most: usize, from: usize| -> Option<u32> {
-            let digits: String = rest.get(from..)?.chars().take(most).take_while(|c| c.is_digit(radix)).collect();
-            rest = rest.get(from + digits.len()..)?;
-            u32::from_str_radix(&digits, radix).ok()
-        };
         let byte = match escape {
-            '0'..='7' => u8::try_from(number(8, 3, 0)? & 0xff).ok()?,
-            'x' => u8::try_from(number(16, 2, 1)?).ok()?,
+            '0'..='7' => u8::try_from(number(&mut rest, 8, 3, 0)? & 0xff).ok()?,
+            'x' if rest.starts_with("x{") => {
+                let end = rest.find('}')?;
+                let digits = rest.get(2..end)?;
+                let value = u32::from_str_radix(digits, 16).ok()?;
+                rest = rest.get(end + 1..)?;
+                u8::try_from(value & 0xff).ok()?
+            }
+            'x' => u8::try_from(number(&mut rest, 16, 2, 1)?).ok()?,
+            'c' => {
+                let c = rest.chars().nth(1)?;
+                rest = rest.get(1 + c.len_utf8()..)?;
+                u8::try_from(u32::from(c)).ok()? & 0x1f
+            }
             'u' | 'U' => {
-                let c = char::from_u32(number(16, if escape == 'u' { 4 } else { 8 }, 1)?)?;
+                let c = char::from_u32(number(&mut rest, 16, if escape == 'u' { 4 } else { 8 }, 1)?)?;
                 bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
             }
@@ -390,14 +476,14 @@ fn ansi_c(text: &str) -> Option<String> {
                     't' => b'\t',
                     'v' => 11,
                     '\\' | '\'' | '"' | '?' => u8::try_from(u32::from(other)).ok()?,
-                    // `\cX` and what Bash leaves as it is.
+                    // What Bash leaves as it is.
                     _ => return None,
                 }
             }
         };
         // The shell's string ends there.
         if byte == 0 {
-            return None;
+            break;
         }
         bytes.push(byte);
     }
