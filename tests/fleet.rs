@@ -138,7 +138,8 @@ fn every_stated_example_changes_its_decision() {
             let tier = |compiled: &Compiled| {
                 let zones = compiled.set.config.zones.matcher();
                 let trusted_dirs = &compiled.set.config.trusted_dirs;
-                let setting = Setting { trusted_dirs, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
+                let setting =
+                    Setting { trusted_dirs, zones: &zones, cwd: None, agent: "agent", host: "host", external: false };
                 let mut found = requests(surface, &entry.example, &setting).unwrap();
                 let facts = as_stated(found.remove(0), entry).facts(&zones);
                 Decider::new(compiled, &map).tier(surface, &facts).unwrap().map_or(4, u64::from)

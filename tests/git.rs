@@ -205,6 +205,25 @@ fn a_directory_named_like_the_base_is_refused() {
     }
 }
 
+/// Where the revision is missing, a directory of its name is no base either.
+#[test]
+fn a_directory_does_not_stand_in_for_a_missing_base() {
+    let dir = repository(MAP, &wider());
+    let brought = dir.path().join("origin/main");
+    std::fs::create_dir_all(&brought).unwrap();
+    for file in ["polctl.yaml", "MAP.md"] {
+        std::fs::copy(dir.path().join(file), brought.join(file)).unwrap();
+    }
+    let (code, text) = polctl(dir.path(), &["check", "--base", "origin/main"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("no git revision that can be read here") && text.contains("./origin/main"), "{text}");
+    // Nor outside of every repository, nor where git cannot be asked.
+    std::fs::rename(dir.path().join(".git"), dir.path().join("git")).unwrap();
+    assert_eq!(polctl(dir.path(), &["check", "--base", "origin/main"]).0, Some(2));
+    // Written as a path, it is what is meant.
+    assert_eq!(polctl(dir.path(), &["check", "--base", "./origin/main"]).0, Some(0));
+}
+
 /// A tag before the branch of the same name would let whoever pushes tags choose the base.
 #[test]
 fn an_ambiguous_name_is_refused() {

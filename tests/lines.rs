@@ -47,7 +47,8 @@ type Tier = Option<u8>;
 impl Court {
     fn of(compiled: Compiled, map: SourceMap) -> Self {
         // Lives as long as the test.
-        let (compiled, map): (&'static Compiled, &'static SourceMap) = (Box::leak(Box::new(compiled)), Box::leak(Box::new(map)));
+        let (compiled, map): (&'static Compiled, &'static SourceMap) =
+            (Box::leak(Box::new(compiled)), Box::leak(Box::new(map)));
         let zones = compiled.set.config.zones.matcher();
         Court { compiled, zones, decider: RefCell::new(Decider::new(compiled, map)) }
     }
@@ -88,7 +89,8 @@ impl Court {
     /// A verdict in one line, for messages.
     fn told(&self, line: &str, cwd: Option<&str>) -> String {
         let verdict = self.judge(line, cwd);
-        let parts = verdict.parts.iter().map(|p| format!("\n    {} {:?} {:?}", shown(p.tier), p.part.text, p.part.notes));
+        let parts =
+            verdict.parts.iter().map(|p| format!("\n    {} {:?} {:?}", shown(p.tier), p.part.text, p.part.notes));
         format!("{line:?}: {}{}", shown(verdict.tier), parts.collect::<String>())
     }
 }
@@ -255,23 +257,26 @@ mod bounds {
     fn hostile_texts_are_judged() {
         let court = Court::fixture("lines");
         let written = written();
-        finish(runner(cases(600)).run(&tapes(90), |bytes| {
-            check(&court, &lines::hostile(&mut Tape::new(&bytes), &written))
-        }));
+        finish(
+            runner(cases(600))
+                .run(&tapes(90), |bytes| check(&court, &lines::hostile(&mut Tape::new(&bytes), &written))),
+        );
     }
 
     /// The same for whole lines.
     #[test]
     fn whole_lines_are_judged() {
         let court = Court::fixture("lines");
-        finish(runner(cases(300)).run(&tapes(120), |bytes| {
-            check(&court, &lines::line(&mut Tape::new(&bytes), 4).text())
-        }));
+        finish(
+            runner(cases(300)).run(&tapes(120), |bytes| check(&court, &lines::line(&mut Tape::new(&bytes), 4).text())),
+        );
     }
 
-    /// Texts that are repeated in `(head, unit, middle, unit, tail)`.
-    fn growing(tape: &mut Tape<'_>, written: &[String]) -> [String; 5] {
-        let heads = [
+    /// A line that grows: three texts that stay, and two between them that are repeated.
+    type Growing = [String; 5];
+
+    fn growing(tape: &mut Tape<'_>, written: &[String]) -> Growing {
+        let frames = [
             ("", "", ""),
             ("env --zz ", "", ""),
             ("$X ", "", ""),
@@ -318,58 +323,131 @@ mod bounds {
             1 => lines::line(tape, 1).text() + "\n",
             _ => tape.one(&units).to_owned(),
         };
-        let (head, middle, tail) = tape.one(&heads);
+        let (head, middle, tail) = tape.one(&frames);
         let (first, second) = (unit(tape), unit(tape));
-        [head.to_owned(), first, middle.to_owned(), if tape.chance(50) { second } else { String::new() }, tail.to_owned()]
+        [
+            head.to_owned(),
+            first,
+            middle.to_owned(),
+            if tape.chance(50) { second } else { String::new() },
+            tail.to_owned(),
+        ]
     }
 
-    /// Twice the text is at most twice the work, from a first length on: what is added by the
-    /// second doubling is at most a little more than twice what the first one added.
+    /// Twice the text is at most twice the work: what a second doubling adds is at most a little
+    /// more than twice what the first one added.
+    fn grows_with_the_text(court: &Court, texts: &Growing, unit: usize) -> Result<(), TestCaseError> {
+        let [head, first, middle, second, tail] = texts;
+        let held = |n: usize| {
+            let line = format!("{head}{}{middle}{}{tail}", first.repeat(n), second.repeat(n));
+            let (tree, parts) = (Size::of(&guarded(&line, || parse_line(&line))), court.parts(&line, None));
+            [tree.nodes, tree.bytes, parts.len(), weight(&parts)]
+        };
+        let [one, two, four] = [unit, 2 * unit, 4 * unit].map(held);
+        for (at, what) in ["nodes", "bytes in the tree", "parts", "bytes in the parts"].iter().enumerate() {
+            let (once, twice) = (two[at].saturating_sub(one[at]), four[at].saturating_sub(two[at]));
+            prop_assert!(
+                2 * twice <= 5 * once + 2 * BASE,
+                "{what}: {}, {}, {} for {unit}, {} and {} times {first:?} and {second:?} in {:?}",
+                one[at],
+                two[at],
+                four[at],
+                2 * unit,
+                4 * unit,
+                format!("{head}…{middle}…{tail}")
+            );
+        }
+        Ok(())
+    }
+
     #[test]
     fn what_is_held_grows_with_the_text() {
+        let (court, written) = (Court::fixture("lines"), written());
+        finish(
+            runner(cases(150))
+                .run(&tapes(90), |bytes| grows_with_the_text(&court, &growing(&mut Tape::new(&bytes), &written), 16)),
+        );
+    }
+
+    /// The same for texts that once held the square of their length.
+    #[test]
+    fn what_once_grew_faster_grows_with_the_text() {
         let court = Court::fixture("lines");
-        let written = written();
-        let unit = if nightly() { 64 } else { 16 };
-        finish(runner(cases(150)).run(&tapes(90), |bytes| {
-            let [head, first, middle, second, tail] = growing(&mut Tape::new(&bytes), &written);
-            let line = |n: usize| format!("{head}{}{middle}{}{tail}", first.repeat(n), second.repeat(n));
-            let held = |n: usize| {
-                let line = line(n);
-                let (tree, parts) = (Size::of(&parse_line(&line)), court.parts(&line, None));
-                [tree.nodes, tree.bytes, parts.len(), weight(&parts)]
-            };
-            let [one, two, four] = [unit, 2 * unit, 4 * unit].map(held);
-            for (what, at) in [("nodes", 0), ("bytes in the tree", 1), ("parts", 2), ("bytes in the parts", 3)] {
-                let (once, twice) = (two[at].saturating_sub(one[at]), four[at].saturating_sub(two[at]));
-                prop_assert!(
-                    2 * twice <= 5 * once + 2 * BASE,
-                    "{what}: {}, {}, {} for {unit}, {} and {} times {first:?} and {second:?} in {:?}",
-                    one[at],
-                    two[at],
-                    four[at],
-                    2 * unit,
-                    4 * unit,
-                    format!("{head}…{middle}…{tail}")
-                );
+        let mut wrong = Vec::new();
+        for [head, first, middle, second, tail] in [
+            ["echo '", "a ", "", "", ""],
+            ["$X ", "a ", "", "", ""],
+            ["env --zz ", "a ", "", "", ""],
+            ["{ ", "ls; ", "} <<E\n", "some text ", "\nE\n"],
+            ["{ ", "ls; ", "} ", "> f ", ""],
+            ["sh -c '", "a ", " && ", "b ", ""],
+        ] {
+            let texts = [head, first, middle, second, tail].map(str::to_owned);
+            wrong.extend(grows_with_the_text(&court, &texts, 40).err().map(|error| error.to_string()));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// Whether the line is judged before long. Not a measurement: what does not end in this time
+    /// takes a time that doubles with each opener.
+    fn ends(line: &str) -> bool {
+        let (done, ended) = std::sync::mpsc::channel();
+        let owned = line.to_owned();
+        std::thread::spawn(move || {
+            let found = Court::fixture("lines").parts(&owned, None);
+            assert!(!found.is_empty() && found.len() <= MAX_PARTS);
+            done.send(())
+        });
+        ended.recv_timeout(std::time::Duration::from_secs(20)).is_ok()
+    }
+
+    /// What is opened many times, and closed or not, is read or refused.
+    #[test]
+    fn deep_lines_end() {
+        let mut wrong = Vec::new();
+        for (open, close) in lines::OPENERS {
+            for (opened, closed) in [(40, 40), (40, 0), (40, 39), (300, 300), (300, 0)] {
+                let line = format!("echo {}ls{}", open.repeat(opened), close.repeat(closed));
+                let other = format!("{}ls{}", open.repeat(opened), close.repeat(closed));
+                if !ends(&line) || !ends(&other) {
+                    wrong.push(format!("{open:?} {opened} times, {close:?} {closed} times"));
+                    // Longer ones do not end either, and burn what the others need.
+                    break;
+                }
             }
-            Ok(())
-        }));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     /// Long lines of one kind are read, or refused as a whole.
     #[test]
     fn long_lines_end() {
-        let court = Court::fixture("lines");
-        for unit in ["a ", "ls;", "'", "$(", "((", "{", "`", "\\", "\n", "#", "<<", "a|", "${x:-", "\"", "[["] {
-            for size in [2_000, 20_000] {
-                let line = unit.repeat(size / unit.len());
-                assert!(parse_line(&line).nodes.len() <= line.len());
-                let found = court.parts(&line, None);
-                assert!(!found.is_empty() && found.len() <= MAX_PARTS, "{unit:?}: {}", found.len());
+        let mut wrong = Vec::new();
+        for unit in [
+            "a ",
+            "ls;",
+            "'",
+            "\\",
+            "\n",
+            "#",
+            "<<",
+            "<<E ",
+            "a|",
+            "\"",
+            "[[ ",
+            "if ",
+            "case x in ",
+            "! ",
+            "x=(",
+            "{a,b}",
+        ] {
+            if !ends(&unit.repeat(8_000 / unit.len())) {
+                wrong.push(format!("{unit:?}"));
             }
         }
-        let line = "ls;".repeat(MAX_LINE / 3 + 1);
-        assert!(rank(court.tier(&line, None)) >= 2);
+        assert!(wrong.is_empty(), "{}", wrong.join(" "));
+        let court = Court::fixture("lines");
+        assert!(rank(court.tier(&"ls;".repeat(MAX_LINE / 3 + 1), None)) >= 2);
     }
 
     /// The seeds of the fuzz target, and whatever it has found.
@@ -416,99 +494,180 @@ mod together {
         assert!(tiers.iter().all(|n| n * 60 > all), "{tiers:?}");
     }
 
-    /// Two lines in one.
+    /// Two lines in one. What stands in a pipe runs in a shell of its own, so it stands in braces.
     fn both(tape: &mut Tape<'_>, a: &Code, b: &Code) -> Code {
+        let group = b.around("{ ", "; }");
         match tape.below(14) {
-            at @ 0..7 => a.joined(lines::SIGNS[at], b),
+            0 => a.joined(" && ", b),
+            1 => a.joined("; ", b),
+            2 => a.joined(" || ", b),
+            3 => a.joined("\n", b),
+            4 => a.joined(" & ", b),
+            5 => a.joined(" | ", &group),
+            6 => a.joined(" |& ", &group),
             7 => a.around("( ", " )").joined("; ", b),
             8 => a.around("{ ", "; }").joined(" && ", b),
             9 => a.around("if ", "; then ").joined("", &b.around("", "; fi")),
             10 => a.around("while ", "; do ").joined("", &b.around("", "; done")),
             11 => a.around("f() { ", "; }").joined("; ", b),
             12 => a.joined("; ", &b.around("( ", " )")),
-            _ => a.around("! { ", "; }").joined(" || ", &b.around("{ ", "; }")),
+            _ => a.around("! { ", "; }").joined(" || ", &group),
         }
     }
 
-    fn never_lower(line: impl Fn(&mut Tape<'_>) -> Code) {
-        let court = Court::fixture("lines");
-        let strategy = (tapes(60), tapes(60), tapes(8));
-        finish(runner(cases(400)).run(&strategy, |(a, b, how)| {
-            let mut how = Tape::new(&how);
-            let cwd = cwd(&mut how);
-            let (a, b) = (line(&mut Tape::new(&a)), line(&mut Tape::new(&b)));
-            if !complete(&a.text()) || !complete(&b.text()) {
-                return Ok(());
+    /// Whether the line may change the directory for what follows: see [`directories`].
+    fn moves(line: &str) -> bool {
+        line.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "cd" | "pushd" | "popd"))
+    }
+
+    /// How many lines were compared, and how many of them were not understood.
+    #[derive(Default)]
+    struct Tally {
+        all: Cell<usize>,
+        lost: Cell<usize>,
+    }
+
+    impl Tally {
+        /// The line is at least as strict as its parts were; what is not understood need only be
+        /// of tier 2, since the rules that restrict are then tried on guesses.
+        fn check(&self, court: &Court, parts: &[&str], line: &str, cwd: Option<&str>) -> Result<(), TestCaseError> {
+            self.all.set(self.all.get() + 1);
+            let verdict = court.judge(line, cwd);
+            let mut most = parts.iter().map(|part| rank(court.tier(part, cwd))).max().unwrap_or(0);
+            if !complete(line) || verdict.parts.iter().any(|p| p.part.is_unread()) {
+                self.lost.set(self.lost.get() + 1);
+                most = 2.min(most);
             }
-            let most = rank(court.tier(&a.text(), cwd)).max(rank(court.tier(&b.text(), cwd)));
-            let line = both(&mut how, &a, &b).text();
-            prop_assert!(
-                rank(court.tier(&line, cwd)) >= most,
-                "in {cwd:?}\n  {}\n  {}\n  {}",
-                court.told(&a.text(), cwd),
-                court.told(&b.text(), cwd),
-                court.told(&line, cwd)
-            );
+            let told =
+                || parts.iter().chain([&line]).map(|line| format!("\n  {}", court.told(line, cwd))).collect::<String>();
+            prop_assert!(rank(verdict.tier) >= most, "in {cwd:?}{}", told());
             Ok(())
-        }));
+        }
+
+        fn finish(&self) {
+            let (all, lost) = (self.all.get(), self.lost.get());
+            eprintln!("{lost} of {all} lines are not understood");
+            assert!(all > 100 && lost * 20 < all);
+        }
     }
 
     /// `a && b`, `a | b`, `(a); b` … are at least as strict as `a` and as `b`.
     #[test]
     fn two_lines_are_as_strict_as_each() {
-        never_lower(|tape| lines::line(tape, 2));
+        let (court, tally) = (Court::fixture("lines"), Tally::default());
+        let strategy = (tapes(60), tapes(60), tapes(8));
+        finish(runner(cases(500)).run(&strategy, |(a, b, how)| {
+            let mut how = Tape::new(&how);
+            let cwd = cwd(&mut how);
+            let (a, b) = (lines::line(&mut Tape::new(&a), 2), lines::line(&mut Tape::new(&b), 2));
+            let (first, second) = (a.text(), b.text());
+            if moves(&first) || moves(&second) || !complete(&first) || !complete(&second) {
+                return Ok(());
+            }
+            tally.check(&court, &[&first, &second], &both(&mut how, &a, &b).text(), cwd)
+        }));
+        tally.finish();
     }
 
     /// The same for the lines of the fixtures, put together as texts.
     #[test]
     fn two_written_lines_are_as_strict_as_each() {
-        let court = Court::fixture("lines");
+        let (court, tally) = (Court::fixture("lines"), Tally::default());
         // What follows a comment or a here-document is not read as a command.
         let open = |line: &&String| {
-            complete(line) && !complete(&format!("{line} '")) && !line.contains("<<") && !line.ends_with(['&', ';', '\\', '\n'])
+            complete(line)
+                && !complete(&format!("{line} '"))
+                && !line.contains("<<")
+                && !line.ends_with(['&', ';', '\\', '\n'])
         };
         let written = written();
-        let written: Vec<&String> = written.iter().filter(open).collect();
+        let written: Vec<&String> = written.iter().filter(open).filter(|line| !moves(line)).collect();
         assert!(written.len() > 800, "{}", written.len());
-        finish(runner(cases(400)).run(&tapes(8), |bytes| {
+        finish(runner(cases(500)).run(&tapes(8), |bytes| {
             let mut tape = Tape::new(&bytes);
             let cwd = cwd(&mut tape);
             let a = written[lines::large(&mut tape, written.len())];
             let b = written[lines::large(&mut tape, written.len())];
-            let line = match tape.below(9) {
-                at @ 0..7 => format!("{a}{}{b}", lines::SIGNS[at]),
-                7 => format!("({a}\n); {b}"),
+            let line = match tape.below(8) {
+                0 => format!("{a} && {b}"),
+                1 => format!("{a}; {b}"),
+                2 => format!("{a} || {b}"),
+                3 => format!("{a}\n{b}"),
+                4 => format!("{a} & {b}"),
+                5 => format!("{a} | {{ {b}\n}}"),
+                6 => format!("({a}\n); {b}"),
                 _ => format!("{{ {a}\n}} && {b}"),
             };
-            let most = rank(court.tier(a, cwd)).max(rank(court.tier(b, cwd)));
-            prop_assert!(
-                rank(court.tier(&line, cwd)) >= most,
-                "in {cwd:?}\n  {}\n  {}\n  {}",
-                court.told(a, cwd),
-                court.told(b, cwd),
-                court.told(&line, cwd)
-            );
-            Ok(())
+            tally.check(&court, &[a, b], &line, cwd)
         }));
+        tally.finish();
+    }
+
+    /// Where a line that changes the directory leaves the next one.
+    mod directories {
+        use super::*;
+
+        /// `cd D && b` is as strict as `b` in D, `cd D; b` also as `b` here, and `cd "$X"; b` as
+        /// `b` anywhere.
+        #[test]
+        fn a_line_behind_cd_is_as_strict_as_there() {
+            let court = Court::fixture("lines");
+            let dirs = ["/srv/agents/app", "/etc/polctl", "/", "/tmp", "~/.ssh", "/opt"];
+            finish(runner(cases(150)).run(&(tapes(60), tapes(8)), |(bytes, how)| {
+                let mut how = Tape::new(&how);
+                let (here, there) = (cwd(&mut how), how.one(&dirs));
+                let code = lines::line(&mut Tape::new(&bytes), 1).around("{ ", "; }");
+                let line = code.text();
+                if !complete(&line) {
+                    return Ok(());
+                }
+                let known = Code::plain(&format!("cd {there}"));
+                let unknown = Code::plain(how.one(&["cd \"$X\"", "cd -", "cd $(pwd)", "pushd +1", "cd *"]));
+                let (surely, perhaps) = (known.joined(" && ", &code).text(), known.joined("; ", &code).text());
+                let (other, lost) = (known.joined(" || ", &code).text(), unknown.joined("; ", &code).text());
+                let own = known.around("( ", " )").joined("; ", &code).text();
+                let rank_in = |line: &str, cwd| rank(court.tier(line, cwd));
+                for (whole, least) in [
+                    (&surely, rank_in(&line, Some(there))),
+                    (&perhaps, rank_in(&line, Some(there)).max(rank_in(&line, here))),
+                    (&other, rank_in(&line, here)),
+                    (&own, rank_in(&line, here)),
+                    (&lost, dirs.iter().map(|dir| rank_in(&line, Some(dir))).max().unwrap_or(0)),
+                ] {
+                    prop_assert!(
+                        rank_in(whole, here) >= least || !complete(whole),
+                        "in {here:?}\n  {}\n  {}",
+                        court.told(whole, here),
+                        court.told(&line, Some(there))
+                    );
+                }
+                Ok(())
+            }));
+        }
     }
 
     /// `env a`, `xargs a` … are at least as strict as the simple command `a`.
     #[test]
     fn a_wrapped_command_is_as_strict() {
-        let court = Court::fixture("lines");
+        let (court, tally) = (Court::fixture("lines"), Tally::default());
         finish(runner(cases(400)).run(&(tapes(50), tapes(4)), |(bytes, how)| {
             let mut how = Tape::new(&how);
             let cwd = cwd(&mut how);
             let command = lines::simple(&mut Tape::new(&bytes), 1, true);
             let (head, tail) = how.one(&lines::WRAPPERS);
-            as_strict(&court, &command, &command.around(head, tail), cwd)
+            let inner = command.text();
+            prop_assume!(complete(&inner));
+            // `xargs` reads the here-document itself, and the command inside does not.
+            prop_assume!(!head.contains("xargs") || !inner.contains("<<"));
+            tally.check(&court, &[&inner], &command.around(head, tail).text(), cwd)
         }));
+        tally.finish();
     }
 
     /// `sh -c 'a'`, `eval "a"`, `echo $(a)`, `if a; …` are at least as strict as the line `a`.
     #[test]
     fn a_line_inside_another_is_as_strict() {
-        let court = Court::fixture("lines");
+        let (court, tally) = (Court::fixture("lines"), Tally::default());
         finish(runner(cases(500)).run(&(tapes(60), tapes(6)), |(bytes, how)| {
             let mut how = Tape::new(&how);
             let cwd = cwd(&mut how);
@@ -529,20 +688,11 @@ mod together {
                 }
                 _ => Code::Quoted("echo ".into(), Box::new(line.clone()), Manner::Backticks),
             };
-            as_strict(&court, &line, &outer, cwd)
+            let inner = line.text();
+            prop_assume!(complete(&inner));
+            tally.check(&court, &[&inner], &outer.text(), cwd)
         }));
-    }
-
-    fn as_strict(court: &Court, inner: &Code, outer: &Code, cwd: Option<&str>) -> Result<(), TestCaseError> {
-        let (inner, outer) = (inner.text(), outer.text());
-        prop_assume!(complete(&inner));
-        prop_assert!(
-            rank(court.tier(&outer, cwd)) >= rank(court.tier(&inner, cwd)),
-            "in {cwd:?}\n  {}\n  {}",
-            court.told(&inner, cwd),
-            court.told(&outer, cwd)
-        );
-        Ok(())
+        tally.finish();
     }
 
     /// `sudo` asks the rules for more rights; what no rule allows at any tier stays denied.
@@ -574,8 +724,14 @@ mod written_otherwise {
     fn alike(court: &Court, one: &str, other: &str, cwd: Option<&str>) -> Result<(), TestCaseError> {
         let (first, second) = (asked(court, one, cwd), asked(court, other, cwd));
         let at = first.iter().zip(&second).position(|(a, b)| a != b).unwrap_or(first.len().min(second.len()));
-        let told = |parts: &[(Request, Role)]| parts.get(at).map_or_else(|| "nothing".into(), |part| format!("{part:?}"));
-        prop_assert!(first == second, "{one:?}\n{other:?}\n  part {at}: {}\n  part {at}: {}", told(&first), told(&second));
+        let told =
+            |parts: &[(Request, Role)]| parts.get(at).map_or_else(|| "nothing".into(), |part| format!("{part:?}"));
+        prop_assert!(
+            first == second,
+            "{one:?}\n{other:?}\n  part {at}: {}\n  part {at}: {}",
+            told(&first),
+            told(&second)
+        );
         let (first, second) = (court.tier(one, cwd), court.tier(other, cwd));
         prop_assert!(first == second, "{one:?}: {}\n{other:?}: {}", shown(first), shown(second));
         Ok(())
@@ -583,8 +739,30 @@ mod written_otherwise {
 
     /// Texts that need quotes.
     const TEXTS: [&str; 24] = [
-        "a b", "", "'", "\"", "\\", "$X", "$(rm -rf /)", "`id`", "*.c", "a*b", "[x]", "?", "{a,b}", "~/.ssh/id", "#", "a\nb",
-        "\t", ";", "&&", "ä€", "\\n", "--a b", "x{1..3}", "!",
+        "a b",
+        "",
+        "'",
+        "\"",
+        "\\",
+        "$X",
+        "$(rm -rf /)",
+        "`id`",
+        "*.c",
+        "a*b",
+        "[x]",
+        "?",
+        "{a,b}",
+        "~/.ssh/id",
+        "#",
+        "a\nb",
+        "\t",
+        ";",
+        "&&",
+        "ä€",
+        "\\n",
+        "--a b",
+        "x{1..3}",
+        "!",
     ];
 
     /// A word in other quotes is the same word.
@@ -607,12 +785,21 @@ mod written_otherwise {
     /// Nor do comments, blanks and continued lines.
     #[test]
     fn blanks_and_comments_change_nothing() {
-        let court = Court::fixture("lines");
+        let (court, lost) = (Court::fixture("lines"), Cell::new(0_usize));
         finish(runner(cases(400)).run(&(tapes(60), tapes(60)), |(bytes, how)| {
             let line = lines::line(&mut Tape::new(&bytes), 2);
-            prop_assume!(complete(&line.text()));
-            alike(&court, &line.text(), &line.spread(&mut Tape::new(&how)), None)
+            let (one, other) = (line.text(), line.spread(&mut Tape::new(&how)));
+            prop_assume!(complete(&one));
+            if complete(&other) {
+                alike(&court, &one, &other, None)
+            } else {
+                // A quote in a comment inside of `$( )`: the reader of words knows no comments.
+                lost.set(lost.get() + 1);
+                prop_assert!(rank(court.tier(&other, None)) >= 2, "{}", court.told(&other, None));
+                Ok(())
+            }
         }));
+        assert!(lost.get() * 20 < usize::try_from(cases(400)).unwrap(), "{} are not understood", lost.get());
     }
 }
 
@@ -668,7 +855,8 @@ mod slices {
                 return Ok(slice);
             }
             let namespace = surface.namespace();
-            let actions: Vec<String> = (0..self.rung).map(|rung| format!("{namespace}::Action::\"tier{rung}\"")).collect();
+            let actions: Vec<String> =
+                (0..self.rung).map(|rung| format!("{namespace}::Action::\"tier{rung}\"")).collect();
             let text = format!("forbid (principal, action in [{}], resource);", actions.join(", "));
             let mut set = CedarSet::clone(&slice);
             set.add(cedar_policy::Policy::parse(Some(PolicyId::new("below")), text).unwrap()).unwrap();
@@ -701,7 +889,11 @@ mod slices {
             let sliced = common::cedar(&mut decider, request);
             prop_assert!(sliced == want, "a slice: {sliced:?}, all: {want:?}\n{}\n{request:?}", request.to_line());
             let sliced = rungs(&mut decider, request, &setting);
-            prop_assert!(sliced == want, "a slice judges: {sliced:?}, all: {want:?}\n{}\n{request:?}", request.to_line());
+            prop_assert!(
+                sliced == want,
+                "a slice judges: {sliced:?}, all: {want:?}\n{}\n{request:?}",
+                request.to_line()
+            );
             let setting = Setting { zones: &bundled.zones().clone(), ..setting };
             let read = rungs(&mut bundled, request, &setting);
             prop_assert!(read == want, "a bundle: {read:?}, all: {want:?}\n{}\n{request:?}", request.to_line());
@@ -713,12 +905,13 @@ mod slices {
     #[test]
     fn a_slice_decides_like_the_whole_set() {
         let strategy = (tapes(6), prop::collection::vec(tapes(70), 1..8), prop::collection::vec(tapes(90), 1..8));
-        finish(runner(cases(250)).run(&strategy, |(settings, rules, asked)| {
+        finish(runner(cases(90)).run(&strategy, |(settings, rules, asked)| {
             let rules: Vec<_> = rules.iter().map(|bytes| maps::rule(&mut Tape::new(bytes), None)).collect();
             let files = maps::files(&maps::settings(&mut Tape::new(&settings)), &rules);
             let mut map = SourceMap::new();
             let compiled = common::compiled(&files, &mut map);
-            let near: Vec<Request> = asked.iter().map(|bytes| requests::near(&mut Tape::new(bytes), &compiled.set)).collect();
+            let near: Vec<Request> =
+                asked.iter().map(|bytes| requests::near(&mut Tape::new(bytes), &compiled.set)).collect();
             agree(&compiled, &map, &near)
         }));
     }
@@ -738,7 +931,8 @@ mod slices {
         let compiled = compile(set, guardrails);
         let court = Court::of(compiled.clone(), SourceMap::new());
         let lines = ["ls a", "cat a", "cat a b", "rm x", "$X a b"];
-        let asked: Vec<Request> = lines.iter().flat_map(|line| court.parts(line, None)).map(|part| part.request).collect();
+        let asked: Vec<Request> =
+            lines.iter().flat_map(|line| court.parts(line, None)).map(|part| part.request).collect();
         agree(&compiled, &map, &asked).unwrap();
         assert_eq!(["cat a", "cat a b"].map(|line| court.tier(line, None)), [Some(0), None]);
     }

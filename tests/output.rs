@@ -34,7 +34,8 @@ fn json_has_verdict_witness_and_places() {
         insta::assert_snapshot!("diff-json", text(&output));
     });
     assert_eq!((&json["version"], &json["exit_code"], &json["verdict"]), (&1.into(), &1.into(), &"findings".into()));
-    let finding = json["findings"].as_array().unwrap().iter().find(|f| f["evidence"]["witness"] == "rm -R /etc/").unwrap();
+    let finding =
+        json["findings"].as_array().unwrap().iter().find(|f| f["evidence"]["witness"] == "rm -R /etc/").unwrap();
     assert_eq!((&finding["evidence"]["old_tier"], &finding["evidence"]["new_tier"]), (&Value::Null, &3.into()));
     // By hand: the line of that rule in the fixture, counted from 1.
     let map = std::fs::read_to_string(root().join("fixtures/fleet/v5/CLAUDE_CMDS.md")).unwrap();
@@ -51,7 +52,7 @@ fn every_format_has_the_same_exit_code() {
         let (old, new) = (format!("fixtures/fleet/{old}"), format!("fixtures/fleet/{new}"));
         for format in ["human", "json"] {
             assert_eq!(polctl(&["diff", "--format", format, &old, &new]).status.code(), Some(code), "{format}");
-            let check = polctl(&["check", "--format", format, "--dir", &new, "--base", &old]);
+            let check = polctl(&["check", "--format", format, "--dir", &new, "--base", &format!("./{old}")]);
             assert_eq!(check.status.code(), Some(code), "{format}");
         }
     }

@@ -71,8 +71,14 @@ fn set(surface: &str, rules: &str, map: &mut SourceMap) -> Compiled {
 
 fn decide(compiled: &Compiled, map: &SourceMap, surface: Surface, line: &str, cwd: Option<&str>) -> Option<Verdict> {
     let zones = compiled.set.config.zones.matcher();
-    let setting =
-        Setting { trusted_dirs: &compiled.set.config.trusted_dirs, zones: &zones, cwd, agent: "agent", host: "host", external: false };
+    let setting = Setting {
+        trusted_dirs: &compiled.set.config.trusted_dirs,
+        zones: &zones,
+        cwd,
+        agent: "agent",
+        host: "host",
+        external: false,
+    };
     let mut decider = Decider::new(compiled, map);
     if surface == Surface::Egress {
         let request = egress_request(line).ok()?;
@@ -148,7 +154,8 @@ fn ordinary_lines_get_the_tier_that_a_reviewer_expects() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/shell/ordinary");
     let mut map = SourceMap::new();
     let mut findings = Vec::new();
-    let set = load(&DirTree::new(&dir, None), &mut map, &mut findings).unwrap().unwrap_or_else(|| panic!("{findings:?}"));
+    let set =
+        load(&DirTree::new(&dir, None), &mut map, &mut findings).unwrap().unwrap_or_else(|| panic!("{findings:?}"));
     let compiled = compile(set, Vec::new());
     let lines: Vec<Line> = serde_saphyr::from_str(&fixture("ordinary/lines.yaml")).unwrap();
     let mut differences = Vec::new();

@@ -16,32 +16,38 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use polctl::sign::{Change, Digest, Envelope, POLICY_SET_TYPE, Timestamp, Trust, pae, verify_approval};
 use serde_json::{Value, json};
-use sign_common::{Bench, Desk, ENVELOPE, bytes, envelope, files, finish, key, payload, polctl, repository, tool};
+use sign_common::{
+    Bench, Desk, ENVELOPE, MAP, bytes, envelope, files, finish, key, narrower, payload, polctl, red, repository, tool,
+    wider,
+};
 
 #[test]
 fn a_set_is_signed_and_verified() {
     let desk = Desk::new();
+    desk.commit(&["policy"]);
     let signed = desk.sign("a.pem", &["--initial"]).exits(0);
     assert!(signed.out.contains("fleet-test sequence 1 signed by release-a"), "{}", signed.out);
     let verified = desk.verify(&["--enforce"]).exits(0);
     assert!(verified.out.contains("fleet-test sequence 1 is good: signed by release-a, 3 files"), "{}", verified.out);
     assert_eq!(verified.err, "");
+    let first: Value = serde_json::from_str(&desk.verify(&["--format", "json"]).exits(0).out).unwrap();
     // The next version has the next sequence; the base stands in the payload.
-    desk.put("policy/CLAUDE_CMDS.md", "# other\n");
-    desk.sign("a.pem", &["--base", "HEAD~1"]).exits(0);
+    desk.put("policy/CLAUDE_CMDS.md", narrower());
+    desk.sign("a.pem", &["--base", "HEAD"]).exits(0);
     let json: Value = serde_json::from_str(&desk.verify(&["--format", "json"]).exits(0).out).unwrap();
     assert_eq!(json["verified"], true);
     assert_eq!(json["policy"]["sequence"], 2);
     let envelope = Envelope::parse(&desk.get(&format!("policy/{ENVELOPE}"))).unwrap();
     let payload: Value = serde_json::from_slice(envelope.payload()).unwrap();
-    assert_eq!(payload["base"]["verdict"], "no-widening");
+    assert_eq!(payload["base"], json!({"verdict": "no-widening", "policy_id": first["policy"]["policy_id"]}));
 }
 
 #[test]
 fn a_red_check_is_not_signed() {
     let desk = Desk::new();
-    desk.put("policy/CLAUDE_CMDS.md", "RED");
+    desk.put("policy/CLAUDE_CMDS.md", red());
     let run = desk.sign("a.pem", &["--initial"]).exits(1);
+    assert!(run.err.contains("example-fails"), "{}", run.err);
     assert!(run.err.contains("nothing was signed"), "{}", run.err);
     assert!(!Path::new(&desk.path(&format!("policy/{ENVELOPE}"))).exists());
 }
@@ -137,8 +143,18 @@ fn verified_bytes_are_handed_on_in_one_piece() {
     }
     let about: Value = serde_json::from_slice(&desk.get("out/verified.json")).unwrap();
     assert_eq!(about["verified"], true);
-    let id = String::from_utf8(desk.get("out/compiled/policy_id")).unwrap();
-    assert_eq!(about["policy"]["policy_id"], id);
+    let index: Value = serde_json::from_slice(&desk.get("out/compiled/index.json")).unwrap();
+    assert_eq!(about["policy"]["policy_id"], index["policy_id"]);
+    // What is handed on compiled is what `polctl compile` makes of the files.
+    polctl(&["compile", "-C", &desk.path("policy"), "-o", &desk.path("by-hand")]).exits(0);
+    let names = |dir: &str| -> std::collections::BTreeSet<String> {
+        let entries = std::fs::read_dir(desk.path(dir)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names("out/compiled"), names("by-hand"));
+    for name in names("by-hand") {
+        assert_eq!(desk.get(&format!("out/compiled/{name}")), desk.get(&format!("by-hand/{name}")), "{name}");
+    }
     // A directory with something in it is not mixed with.
     let again = desk.verify(&["--enforce", "--emit", &desk.path("out")]).exits(2);
     assert!(again.err.contains("cannot write"), "{}", again.err);
@@ -154,7 +170,7 @@ fn verified_bytes_are_handed_on_in_one_piece() {
 fn refused_bytes_are_not_handed_on_when_enforced_and_marked_when_not() {
     let desk = Desk::new();
     desk.sign("a.pem", &["--initial"]).exits(0);
-    desk.put("policy/CLAUDE_CMDS.md", "changed");
+    desk.put("policy/CLAUDE_CMDS.md", wider());
     let enforced = desk.verify(&["--enforce", "--emit", "-"]).exits(4);
     assert_eq!(enforced.out, "");
     desk.verify(&["--enforce", "--emit", &desk.path("out")]).exits(4);
@@ -162,7 +178,11 @@ fn refused_bytes_are_not_handed_on_when_enforced_and_marked_when_not() {
     let reported: Value = serde_json::from_str(&desk.verify(&["--emit", "-"]).exits(0).out).unwrap();
     assert_eq!(reported["verified"], false);
     assert_eq!(reported["refusal"]["code"], "file-size");
-    assert_eq!(reported["files"][0]["base64"], STANDARD.encode("changed"));
+    assert_eq!(reported["files"][0]["base64"], STANDARD.encode(wider()));
+    // What is no policy cannot be handed on compiled.
+    desk.put("policy/CLAUDE_CMDS.md", "changed");
+    assert!(desk.verify(&["--emit", "-"]).exits(2).err.contains("polctl check"));
+    desk.put("policy/CLAUDE_CMDS.md", wider());
     // What cannot be read safely cannot be handed on.
     std::os::unix::fs::symlink("/etc/hostname", desk.path("policy/l")).unwrap();
     desk.verify(&["--emit", "-"]).exits(2);
@@ -175,7 +195,7 @@ fn another_policy_than_the_expected_one_is_policy_changed() {
     let json: Value = serde_json::from_str(&desk.verify(&["--format", "json"]).exits(0).out).unwrap();
     let id = json["policy"]["policy_id"].as_str().unwrap().to_owned();
     desk.verify(&["--enforce", "--expect", &id]).exits(0);
-    desk.put("policy/CLAUDE_CMDS.md", "other\n");
+    desk.put("policy/CLAUDE_CMDS.md", narrower());
     desk.sign("a.pem", &["--initial"]).exits(0);
     desk.verify(&["--enforce", "--expect", &id]).exits(4).says("policy-changed");
 }
@@ -183,6 +203,7 @@ fn another_policy_than_the_expected_one_is_policy_changed() {
 #[test]
 fn a_second_signature_meets_a_threshold_of_two() {
     let desk = Desk::new();
+    desk.commit(&["policy"]);
     desk.key("b.pem", "release-b", "release");
     let mut trust: Value = serde_json::from_slice(&desk.get("trust.json")).unwrap();
     trust["threshold"]["release"] = 2.into();
@@ -198,7 +219,7 @@ fn a_second_signature_meets_a_threshold_of_two() {
     assert_eq!(payload(&desk), before, "the second signature is over the same bytes");
     let verified = desk.verify(&["--enforce"]).exits(0);
     assert!(verified.out.contains("release-a, release-b"), "{}", verified.out);
-    desk.put("policy/CLAUDE_CMDS.md", "other");
+    desk.put("policy/CLAUDE_CMDS.md", narrower());
     desk.sign("b.pem", &["--initial", "--add"]).exits(4).says("payload-differs");
 }
 
@@ -218,8 +239,9 @@ fn a_sequence_is_not_taken_from_an_envelope_that_cannot_be_believed() {
 #[test]
 fn an_approval_binds_one_change() {
     let desk = Desk::new();
+    desk.commit(&["policy"]);
     desk.key("c.pem", "approver", "approve");
-    desk.put("policy/CLAUDE_CMDS.md", "RED\n");
+    desk.put("policy/CLAUDE_CMDS.md", wider());
     let approve = |file: &str, approver: &str, output: &str| {
         let (policy, trust, file, output) =
             (desk.path("policy"), desk.path("trust.json"), desk.path(file), desk.path(output));
@@ -251,10 +273,17 @@ fn an_approval_binds_one_change() {
     let approval = desk.get("approval.json");
     let now = Timestamp::from_seconds(jiff::Timestamp::now().as_second()).unwrap();
     let payload: Value = serde_json::from_slice(Envelope::parse(&approval).unwrap().payload()).unwrap();
-    let new_policy_id = Digest::parse(payload["new_policy_id"].as_str().unwrap()).unwrap();
-    let change = Change { set: "fleet-test", old_policy_id: Digest::of(b"HEAD"), new_policy_id };
+    // It names both versions as the check names them.
+    let check = polctl(&["check", "-C", &desk.path("policy"), "--base", "HEAD", "--format", "json"]).exits(1);
+    let check: Value = serde_json::from_str(&check.out).unwrap();
+    let id = |which: &str| Digest::parse(check["compared"][which]["policy_id"].as_str().unwrap()).unwrap();
+    assert_ne!(id("old"), id("new"));
+    let change = Change { set: "fleet-test", old_policy_id: id("old"), new_policy_id: id("new") };
     let verified = verify_approval(&approval, &trust, &change, now).unwrap();
-    assert!(verified.covers(Digest::of(b"CLAUDE_CMDS.md")) && !verified.covers(Digest::of(b"other")));
+    // One widening, and no other finding.
+    assert_eq!(payload["findings"].as_array().unwrap().len(), 1, "{payload}");
+    let finding = Digest::parse(payload["findings"][0].as_str().unwrap()).unwrap();
+    assert!(verified.covers(finding) && !verified.covers(Digest::of(b"other")));
     assert_eq!(verified.approval().reason, "wanted");
     assert_eq!(verified.unused(&[Digest::of(b"other")].into()).count(), 1);
 
@@ -267,7 +296,7 @@ fn an_approval_binds_one_change() {
     assert_eq!(refused(&change, now.plus(15 * 86_400)), "expired");
     assert_eq!(refused(&change, now.plus(-3600)), "not-yet-valid");
     // A release signature is no approval, and the other way round.
-    desk.put("policy/CLAUDE_CMDS.md", "x\n");
+    desk.put("policy/CLAUDE_CMDS.md", MAP);
     desk.sign("a.pem", &["--initial"]).exits(0);
     let release = desk.get(&format!("policy/{ENVELOPE}"));
     assert_eq!(verify_approval(&release, &trust, &change, now).unwrap_err().code_name(), "payload-type");
@@ -278,12 +307,16 @@ fn an_approval_binds_one_change() {
 #[test]
 fn two_approvers_meet_a_threshold_of_two() {
     let desk = Desk::new();
+    desk.put("policy/CLAUDE_CMDS.md", narrower());
+    desk.commit(&["policy"]);
+    desk.put("policy/CLAUDE_CMDS.md", MAP);
+    desk.commit(&["policy"]);
     desk.key("c.pem", "approver", "approve");
     desk.key("d.pem", "second", "approve");
     let mut trust: Value = serde_json::from_slice(&desk.get("trust.json")).unwrap();
     trust["threshold"]["approve"] = 2.into();
     desk.put("trust.json", bytes(&trust));
-    desk.put("policy/CLAUDE_CMDS.md", "RED\n");
+    desk.put("policy/CLAUDE_CMDS.md", wider());
     let approve = |file: &str, approver: &str, base: &str, more: &[&str]| {
         let (policy, trust, file, output) =
             (desk.path("policy"), desk.path("trust.json"), desk.path(file), desk.path("approval.json"));
@@ -321,7 +354,7 @@ fn two_approvers_meet_a_threshold_of_two() {
     };
     assert_eq!(verify().unwrap_err(), "threshold-not-met");
     approve("c.pem", "approver", "HEAD", &["--add"]).exits(4).says("signature-duplicate");
-    approve("d.pem", "second", "OTHER", &["--add"]).exits(4).says("payload-differs");
+    approve("d.pem", "second", "HEAD~1", &["--add"]).exits(4).says("payload-differs");
     approve("d.pem", "second", "HEAD", &["--add"]).exits(0);
     assert_eq!(verify(), Ok(2));
 }
@@ -435,4 +468,42 @@ fn polctl_verifies_what_openssl_signed() {
     // And its key file is one that polctl signs with.
     desk.sign("o.pem", &["--initial"]).exits(0);
     desk.verify(&["--enforce"]).exits(0);
+}
+
+/// Every command in the documents is one: each of its options stands in its help.
+#[test]
+fn commands_in_the_documents_exist() {
+    let mut seen = 0;
+    for page in ["docs/signing.md", "README.md", "docs/policy-format.md"] {
+        let text = std::fs::read_to_string(repository().join(page)).unwrap();
+        // Lines of blocks, and code spans in prose.
+        let mut commands: Vec<&str> = Vec::new();
+        for (at, part) in text.split("```").enumerate() {
+            if at % 2 == 1 {
+                commands.extend(part.lines().filter_map(|line| line.split_once("polctl ").map(|(_, rest)| rest)));
+            } else {
+                commands.extend(part.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("polctl ")));
+            }
+        }
+        for command in commands {
+            let command = command.split(" #").next().unwrap();
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let options = words.iter().filter_map(|word| word.strip_prefix("--")).map(|o| o.split('=').next().unwrap());
+            let options: Vec<&str> = options.filter(|option| !option.is_empty()).collect();
+            let verbs = if words[0] == "keys" { 2 } else { 1 };
+            let verbs: Vec<&str> =
+                words.iter().take(verbs).copied().filter(|w| w.bytes().all(|b| b.is_ascii_lowercase())).collect();
+            if verbs.is_empty() || options.is_empty() {
+                continue;
+            }
+            let help = polctl(&[&verbs[..], &["--help"]].concat()).exits(0).out;
+            for option in options {
+                let option = option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                let known = help.split_whitespace().any(|w| w.trim_end_matches(',') == format!("--{option}"));
+                assert!(known, "{page}: `polctl {command}`: no `--{option}`");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "{seen}");
 }

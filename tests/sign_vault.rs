@@ -51,7 +51,7 @@ fn fails(desk: &Desk, run: Run, code: &str) {
     assert!(run.code == 2 || run.code == 4, "{}", run.code);
     assert!(run.err.contains("help:"), "{}", run.err);
     assert!(!run.err.contains("panicked"), "{}", run.err);
-    assert_eq!(names(desk), ["CLAUDE_CMDS.md", "capabilities", "polctl.yaml"]);
+    assert_eq!(names(desk), ["CLAUDE_CMDS.md", "guardrails", "polctl.yaml"]);
 }
 
 #[test]

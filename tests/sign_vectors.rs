@@ -304,19 +304,19 @@ fn payload_cases() -> Vec<Case> {
         payload_with("other-set", "set-mismatch", |p| p["set"] = "fleet-prod".into()),
         payload_with("expired", "expired", |p| p["expires"] = "2026-06-15T12:00:00Z".into()),
         payload_with("not-yet-valid", "not-yet-valid", |p| p["issued"] = "2026-06-15T12:05:01Z".into()),
-        payload_with("file-over-the-cap", "file-too-large", |p| p["files"][0]["size"] = (4 * 1024 * 1024 + 1).into()),
+        payload_with("file-over-the-cap", "file-too-large", |p| p["files"][0]["size"] = (64 * 1024 * 1024 + 1).into()),
         payload_with("set-over-the-cap", "set-too-large", |p| {
             p["files"][0]["size"] = (256 * 1024 * 1024).into();
         }),
         names("name-escapes", "file-name-escapes", |n| n[0] = "../CLAUDE_CMDS.md".into()),
-        names("name-escapes-inside", "file-name-escapes", |n| n[1] = "capabilities/../../x".into()),
+        names("name-escapes-inside", "file-name-escapes", |n| n[1] = "guardrails/../../x".into()),
         names("name-absolute", "file-name-absolute", |n| n[0] = "/etc/polctl/trust.json".into()),
         names("name-drive", "file-name-absolute", |n| n[0] = "C:/x".into()),
-        names("name-backslash", "file-name-characters", |n| n[1] = "capabilities\\desktop.yaml".into()),
+        names("name-backslash", "file-name-characters", |n| n[1] = "guardrails\\base.cedar".into()),
         names("name-nul", "file-name-characters", |n| n[0] = "CLAUDE_CMDS.md\0.txt".into()),
         names("name-bidirectional", "file-name-characters", |n| n[0] = "CLAUDE\u{202e}dm.SDMC".into()),
         names("name-dot", "file-name-segment", |n| n[0] = "./CLAUDE_CMDS.md".into()),
-        names("name-double-slash", "file-name-segment", |n| n[1] = "capabilities//desktop.yaml".into()),
+        names("name-double-slash", "file-name-segment", |n| n[1] = "guardrails//base.cedar".into()),
         names("name-empty", "file-name-length", |n| n[0] = String::new()),
         names("name-long", "file-name-length", |n| n[0] = "A".repeat(1025)),
         names("name-not-nfc", "file-name-not-nfc", |n| n[0] = "Cafe\u{301}.md".into()),
@@ -418,12 +418,12 @@ fn disk_cases() -> Vec<Case> {
         case("no-directory", "directory-unreadable", |b| std::fs::remove_dir_all(b.policy()).unwrap()),
         case("extra-file", "file-extra", |b| b.put("SUDO.md", "x")),
         case("extra-hidden-file", "file-extra", |b| b.put(".env", "x")),
-        case("extra-file-below", "file-extra", |b| b.put("capabilities/agent.yaml", "x")),
-        case("extra-empty-directory", "file-extra", |b| std::fs::create_dir(b.file("guardrails")).unwrap()),
+        case("extra-file-below", "file-extra", |b| b.put("guardrails/agent.cedar", "x")),
+        case("extra-empty-directory", "file-extra", |b| std::fs::create_dir(b.file("capabilities")).unwrap()),
         case("extra-by-case", "file-extra", |b| b.put("claude_cmds.md", "x")),
         case("almost-a-left-over", "file-extra", |b| b.put(".polctl.sig.json.tmp-short", "x")),
         case("missing-file", "file-missing", |b| std::fs::remove_file(b.file("CLAUDE_CMDS.md")).unwrap()),
-        case("missing-directory", "file-missing", |b| std::fs::remove_dir_all(b.file("capabilities")).unwrap()),
+        case("missing-directory", "file-missing", |b| std::fs::remove_dir_all(b.file("guardrails")).unwrap()),
         case("symlink", "file-symlink", |b| {
             std::fs::rename(b.file("CLAUDE_CMDS.md"), b.root.path().join("c.md")).unwrap();
             symlink(b.root.path().join("c.md"), b.file("CLAUDE_CMDS.md")).unwrap();
@@ -433,8 +433,8 @@ fn disk_cases() -> Vec<Case> {
             symlink("CLAUDE_CMDS.md", b.file("CLAUDE_CMDS.md")).unwrap();
         }),
         case("directory-symlink", "file-symlink", |b| {
-            std::fs::rename(b.file("capabilities"), b.root.path().join("c")).unwrap();
-            symlink("../c", b.file("capabilities")).unwrap();
+            std::fs::rename(b.file("guardrails"), b.root.path().join("c")).unwrap();
+            symlink("../c", b.file("guardrails")).unwrap();
         }),
         case("extra-symlink", "file-symlink", |b| symlink("/etc/passwd", b.file("x.md")).unwrap()),
         case("hard-link-to-outside", "file-hard-link", |b| {
@@ -702,6 +702,21 @@ fn a_file_that_changes_all_the_time_is_the_signed_one_or_refused() {
     assert!(accepted > 0, "never accepted");
 }
 
+/// A set of 10,000 rules has a bundle of 14 MB.
+#[test]
+fn a_bundle_is_larger_than_the_files_that_it_is_made_of() {
+    let bench = Bench::new();
+    let bundle = vec![b'x'; 14_000_000];
+    bench.put("polctl.bundle", &bundle);
+    let mut payload = payload();
+    let entry = json!({"name": "polctl.bundle", "size": bundle.len(), "sha256": Digest::of(&bundle).to_string()});
+    payload["files"].as_array_mut().unwrap().insert(2, entry);
+    bench.put_payload(&payload);
+    assert_eq!(bench.verify().unwrap().files().get("polctl.bundle").unwrap().len(), bundle.len());
+    bench.put("polctl.bundle", &bundle[1..]);
+    assert_eq!(bench.verify().unwrap_err().code_name(), "file-size");
+}
+
 #[test]
 fn what_is_named_is_left_out() {
     let mut bench = Bench::new();
@@ -712,7 +727,7 @@ fn what_is_named_is_left_out() {
     let verified = bench.verify().unwrap();
     assert_eq!(verified.files().get("README.md"), None, "what is left out is not handed on");
     // Exactly that name, at exactly that place.
-    bench.put("capabilities/README.md", "x");
+    bench.put("guardrails/README.md", "x");
     assert_eq!(bench.verify().unwrap_err().code_name(), "file-extra");
 }
 

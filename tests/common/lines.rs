@@ -460,11 +460,8 @@ fn redirect(tape: &mut Tape<'_>) -> Code {
 fn words(tape: &mut Tape<'_>, words: &[&str]) -> String {
     let mut out: Vec<String> = Vec::new();
     for word in words {
-        let usual = if word.chars().all(|c| plain(c) || c == '~') {
-            (*word).to_owned()
-        } else {
-            Manner::Single.quoted(word)
-        };
+        let usual =
+            if word.chars().all(|c| plain(c) || c == '~') { (*word).to_owned() } else { Manner::Single.quoted(word) };
         out.push(if tape.chance(8) { in_other_quotes(tape, word) } else { usual });
     }
     out.join(&BLANK.to_string())
@@ -570,15 +567,78 @@ fn cut<'t>(tape: &mut Tape<'_>, text: &'t str) -> (&'t str, &'t str) {
 }
 
 /// Characters and words that mean something to a shell.
-const SIGNIFICANT: [&str; 64] = [
-    " ", "\n", "'", "\"", "$", "`", "\\", "(", ")", "{", "}", "<", ">", "|", "&", ";", "#", "*", "?", "[", "]", "~", "=",
-    "!", "a", "rm", "-rf", "/", "\\\n", "\r", "\t", "\0", "\u{1b}", "\u{1f}", "\u{1a}", "\u{a0}", "\u{200b}", "é", "$'",
-    "$\"", "${", "$((", "))", "<<E", "E", "<<-'E'", "<(", "&&", "||", ";;", "if ", "then ", "fi", "do ", "done", "case ",
-    "in ", "esac", "f()", "[[ ", " ]]", "..", "for i", "while ",
+const SIGNIFICANT: [&str; 67] = [
+    " ",
+    "\n",
+    "'",
+    "\"",
+    "$",
+    "`",
+    "\\",
+    "(",
+    ")",
+    "{",
+    "}",
+    "<",
+    ">",
+    "|",
+    "&",
+    ";",
+    "#",
+    "*",
+    "?",
+    "[",
+    "]",
+    "~",
+    "=",
+    "!",
+    "a",
+    "rm",
+    "-rf",
+    "/",
+    "\\\n",
+    "\r",
+    "\t",
+    "\0",
+    "\u{1b}",
+    "\u{1f}",
+    "\u{1a}",
+    "\u{a0}",
+    "\u{200b}",
+    "é",
+    "$'",
+    "$\"",
+    "${",
+    "$((",
+    "))",
+    "<<E",
+    "E",
+    "<<-'E'",
+    "<(",
+    "&&",
+    "||",
+    ";;",
+    "if ",
+    "then ",
+    "fi",
+    "do ",
+    "done",
+    "case ",
+    "in ",
+    "esac",
+    "f()",
+    "[[ ",
+    " ]]",
+    "..",
+    "for i",
+    "while ",
+    "2147483648>",
+    "9",
+    "0x",
 ];
 
 /// What opens and what closes it.
-const OPENERS: [(&str, &str); 16] = [
+pub const OPENERS: [(&str, &str); 20] = [
     ("(", ")"),
     ("$(", ")"),
     ("`", "`"),
@@ -595,6 +655,10 @@ const OPENERS: [(&str, &str); 16] = [
     ("[[ ", " ]] "),
     ("((", "))"),
     ("{a,", "}"),
+    ("{", "}"),
+    ("{a{", "}}"),
+    ("case x in a) ", ";; esac"),
+    ("while ls; do ", "; done"),
 ];
 
 /// A text that nobody types, from lines that stand in fixtures and from signs.
@@ -627,7 +691,7 @@ pub fn hostile(tape: &mut Tape<'_>, lines: &[String]) -> String {
         }
         5 => {
             let (open, close) = tape.one(&OPENERS);
-            let (deep, less) = (tape.below(24), tape.below(3));
+            let (deep, less) = (tape.below(8), tape.below(3));
             format!("{}{one}{}", open.repeat(deep), close.repeat(deep.saturating_sub(less)))
         }
         _ => {

@@ -23,7 +23,8 @@ zones:
 /// Programs of rules and requests. `find` has long options with one dash; `a`, `ab` and `b` are
 /// not in the program table.
 pub const PROGRAMS: [&str; 16] = [
-    "git", "a", "ab", "tar", "find", "b", "cp", "rm", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd", "bash",
+    "git", "a", "ab", "tar", "find", "b", "cp", "rm", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd",
+    "bash",
 ];
 
 /// Words of rules and requests, as text.
@@ -155,7 +156,8 @@ impl Vocabulary {
             out.options.insert(owned(path), options_of(entry));
         }
         let entries = std::iter::once((Vec::new(), &known.entry));
-        let entries = entries.chain(known.subs.iter().filter(|(path, _)| path.len() == 1).map(|(path, e)| (owned(path), e)));
+        let entries =
+            entries.chain(known.subs.iter().filter(|(path, _)| path.len() == 1).map(|(path, e)| (owned(path), e)));
         for (_, entry) in entries {
             for global in entry.globals.iter().filter(|global| !global.option.ends_with('*')) {
                 let option = global.option.to_owned();

@@ -33,9 +33,8 @@ pub fn allows(set: &PolicySet, request: &Request, rung: u8) -> bool {
 pub fn carried(request: &Request) -> bool {
     let Request::Command(request) = request else { return false };
     let Some(table) = program(&request.program) else { return false };
-    let carries = |entry: &Entry<'_>| {
-        entry.wrapper.is_some() || entry.shell_words.is_some() || !entry.shell_options.is_empty()
-    };
+    let carries =
+        |entry: &Entry<'_>| entry.wrapper.is_some() || entry.shell_words.is_some() || !entry.shell_options.is_empty();
     let sub = |(path, entry): &(Vec<&str>, Entry<'_>)| carries(entry) && words_are(path, &request.words);
     request.covered && (table.shell || carries(&table.entry) || table.subs.iter().any(sub))
 }
@@ -237,7 +236,8 @@ struct Table {
 
 impl Table {
     fn new(pattern: &CommandPattern, request: &CommandRequest) -> Self {
-        let mut out = Table { program: program(&request.program), dashed: false, sure: Vec::new(), possible: Vec::new() };
+        let mut out =
+            Table { program: program(&request.program), dashed: false, sure: Vec::new(), possible: Vec::new() };
         let Some(table) = out.program else { return out };
         let words = patterns(pattern, &request.program);
         out.dashed = table.dashed;
@@ -246,8 +246,12 @@ impl Table {
         for (path, entry) in &table.subs {
             // An unknown word is this one where the pattern leaves nothing else.
             let names = |(at, name): (usize, &&str)| match request.words.get(at) {
-                Some(Word::Known(text)) if !unknown_before(at, &request.words) => text == name && literal(&words, at, name),
-                _ => words.get(at).is_some_and(|globs| globs.iter().all(|glob| usual_literal(table, at, glob) == Some(name))),
+                Some(Word::Known(text)) if !unknown_before(at, &request.words) => {
+                    text == name && literal(&words, at, name)
+                }
+                _ => words
+                    .get(at)
+                    .is_some_and(|globs| globs.iter().all(|glob| usual_literal(table, at, glob) == Some(name))),
             };
             if path.iter().enumerate().all(names) {
                 out.sure.push(entry);
@@ -383,7 +387,11 @@ fn hazardous(
         let named = table.spellings(&options, holding, false);
         entry.hazards.iter().flat_map(|(hazards, _)| hazards).any(|hazard| {
             if !hazard.starts_with('-') {
-                let covers = |glob: &&Glob| ["", "\u{1}"].iter().all(|fill| glob_matches(Glob::from_stars(hazard).pieces(), &filled(glob, fill)));
+                let covers = |glob: &&Glob| {
+                    ["", "\u{1}"]
+                        .iter()
+                        .all(|fill| glob_matches(Glob::from_stars(hazard).pieces(), &filled(glob, fill)))
+                };
                 let present = |word: &Word| match word {
                     Word::Known(text) => glob_matches(Glob::from_stars(hazard).pieces(), text),
                     _ => true,
@@ -395,7 +403,10 @@ fn hazardous(
             let present = |part: &String| {
                 let spellings = table.spellings(std::slice::from_ref(part), holding, true);
                 let live = |meant: &&String| !named.contains(*meant);
-                spellings.iter().filter(live).any(|meant| seen.possible.iter().any(|option| table.may_mean(option, meant)))
+                spellings
+                    .iter()
+                    .filter(live)
+                    .any(|meant| seen.possible.iter().any(|option| table.may_mean(option, meant)))
             };
             unnamed && parts.iter().all(present)
         })
@@ -556,7 +567,8 @@ fn names(config: &Config, request: &CommandRequest) -> Names {
             out.unknown |= climbs(path, request);
             let zones = config.zones.names().filter(|zone| in_zone(config, zone, path, file_matches));
             out.zones.extend(zones.map(str::to_owned));
-            let nowhere = |name: &String| !config.zones.names().any(|zone| in_zone(config, zone, name, segment_matches));
+            let nowhere =
+                |name: &String| !config.zones.names().any(|zone| in_zone(config, zone, name, segment_matches));
             if path.starts_with(['/', '~']) && some_files(path).iter().any(nowhere) {
                 out.zones.insert("elsewhere".to_owned());
             }
@@ -621,7 +633,9 @@ fn file_matches(segment: &str, pattern: &str) -> bool {
         match segment {
             [] => false,
             ['*', ..] => (behind.len() < pattern.len() || start) && meet(segment, behind, false),
-            [c, segment @ ..] => allowed.map_or(!start || *c != '.', |set| set.contains(c)) && meet(segment, behind, false),
+            [c, segment @ ..] => {
+                allowed.map_or(!start || *c != '.', |set| set.contains(c)) && meet(segment, behind, false)
+            }
         }
     }
     let chars = |text: &str| text.chars().collect::<Vec<_>>();

@@ -48,12 +48,53 @@ pub fn time(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
+/// The tier map of the policy set.
+pub const MAP: &str = "---
+polctl: v1
+surface: commands
+---
+
+# Commands
+
+## Tier 0: read only
+
+- `git status **`
+- `git log **`
+  - unless: `--all`
+
+## Tier 4: catastrophic
+
+- `rm **`
+  - with: `-r`
+";
+
+/// The same, and `git log --all` is free too.
+pub fn wider() -> String {
+    MAP.replace("  - unless: `--all`\n", "")
+}
+
+/// The same without `git log`.
+pub fn narrower() -> String {
+    MAP.replace("- `git log **`\n  - unless: `--all`\n", "")
+}
+
+/// The same with an example that does not hold: red whatever it is compared with.
+pub fn red() -> String {
+    MAP.replace("- `git status **`\n", "- `git status **`\n  - match: `git push`\n")
+}
+
 /// The files of the policy set.
 pub fn files() -> Vec<(&'static str, &'static str)> {
     vec![
-        ("CLAUDE_CMDS.md", "# Commands\n\n## Tier 0: read only\n\n- `git status **`\n"),
-        ("capabilities/desktop.yaml", "polctl: v1\nsubject: { image: desktop }\n"),
-        ("polctl.yaml", "polctl: v1\nset: fleet-test\npolicies: [CLAUDE_CMDS.md]\n"),
+        ("CLAUDE_CMDS.md", MAP),
+        (
+            "guardrails/base.cedar",
+            "forbid (principal, action, resource is Commands::Host) when { context.program == \"shred\" };\n",
+        ),
+        (
+            "polctl.yaml",
+            "polctl: v1\nset: fleet-test\npolicies: [CLAUDE_CMDS.md]\nguardrails: [\"guardrails/*.cedar\"]\n",
+        ),
     ]
 }
 
@@ -238,12 +279,18 @@ impl Run {
         self
     }
 
-    /// Fails unless the refusal has this code.
+    /// Fails unless the refusal, the last diagnostic of the run, has this code.
     #[track_caller]
     pub fn says(self, code: &str) -> Self {
-        let first = self.err.lines().next().unwrap_or_default();
-        assert!(first.trim() == code, "not {code}:\n{}", self.all());
+        assert!(self.codes().last() == Some(&code), "not {code}:\n{}", self.all());
         self
+    }
+
+    /// The codes of all diagnostics on standard error: each stands above its message.
+    pub fn codes(&self) -> Vec<&str> {
+        let lines: Vec<&str> = self.err.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let heads = lines.windows(2).filter(|pair| pair[1].starts_with(['×', '⚠', '☞']));
+        heads.map(|pair| pair[0]).collect()
     }
 }
 
@@ -283,6 +330,21 @@ pub fn tool(program: &str, install: &str, args: &[&str]) -> std::process::Output
     }
 }
 
+/// Runs git in `dir` and returns what it printed.
+#[track_caller]
+pub fn git(dir: &Path, args: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"])
+        .args(["-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"])
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap_or_else(|error| panic!("git cannot be run ({error}): install git"));
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// A directory with a policy set and a trust file for a key file, made by the executable.
 pub struct Desk {
     /// Everything of this test.
@@ -315,6 +377,17 @@ impl Desk {
     /// A path as an argument.
     pub fn path(&self, name: &str) -> String {
         self.root.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Commits these files and directories; the desk becomes a repository when it is none.
+    #[track_caller]
+    pub fn commit(&self, what: &[&str]) {
+        let root = self.root.path();
+        if !root.join(".git").exists() {
+            git(root, &["init", "-q"]);
+        }
+        git(root, &[&["add", "-A", "--"], what].concat());
+        git(root, &["commit", "-q", "--allow-empty", "-m", "change"]);
     }
 
     /// Makes a key file and pins it.
