@@ -189,9 +189,9 @@ fn changes_of_a_map() {
         ),
         (
             "commands",
-            "## Tier 3\n- `git **`\n  - with: `-f`",
-            "## Tier 3\n- `git **`\n  - with: `--force`",
-            "`git -f` goes from tier 3 to tier 2",
+            "## Tier 3\n- `tool **`\n  - with: `-f`",
+            "## Tier 3\n- `tool **`\n  - with: `--force`",
+            "`tool -f` goes from tier 3 to tier 2",
         ),
         (
             "commands",

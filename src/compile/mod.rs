@@ -288,15 +288,21 @@ impl Compiled {
         feed(&FACTS_VERSION.to_string());
         feed(program_table().text());
         feed(&schema_text(self.set.surfaces.keys().copied()));
-        for zone in self.set.config.zones.names() {
+        // Each list begins with its length, so that nothing can pass from one to the next.
+        let zones = &self.set.config.zones;
+        feed(&zones.names().count().to_string());
+        for zone in zones.names() {
+            let patterns: Vec<String> =
+                zones.get(zone).map(|(p, _)| p).into_iter().flatten().map(ToString::to_string).collect();
             feed(zone);
-            for pattern in self.set.config.zones.get(zone).map(|(p, _)| p).into_iter().flatten() {
-                feed(&pattern.to_string());
-            }
+            feed(&patterns.len().to_string());
+            patterns.iter().for_each(|pattern| feed(pattern));
         }
+        feed(&self.set.config.trusted_dirs.len().to_string());
         for dir in &self.set.config.trusted_dirs {
             feed(dir);
         }
+        feed(&self.policies.len().to_string());
         let texts: BTreeMap<&str, String> = self.policies.iter().map(|p| (p.id.as_str(), cedar::body(p))).collect();
         for (id, text) in texts {
             feed(id);

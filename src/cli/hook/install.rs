@@ -106,8 +106,10 @@ fn command(args: &HookArgs) -> Result<Vec<String>, Failure> {
     if let Some(envelope) = &args.envelope {
         out.extend(["--envelope".to_owned(), envelope.clone()]);
     }
-    if args.unverified {
-        out.push("--unverified".into());
+    for (given, option) in [(args.unverified, "--unverified"), (args.external, "--external")] {
+        if given {
+            out.push(option.into());
+        }
     }
     if args.route == Route::Deny {
         out.extend(["--route".into(), "deny".into()]);
