@@ -202,11 +202,25 @@ impl Walk<'_> {
                     // A name that a subshell defines is taken as defined: it errs on the safe side.
                     state.functions.extend(own.functions);
                 }
-                Node::Group(Scope::Same, inner) => self.nodes(inner, state, chained),
-                Node::Group(Scope::Maybe | Scope::Chain, inner) => {
+                // Only of a single command is it sure that it succeeded when the group did.
+                Node::Group(Scope::Same, inner) => self.nodes(inner, state, chained && inner.len() == 1),
+                Node::Group(Scope::Chain, inner) => self.chain(inner, state),
+                Node::Group(Scope::Maybe, inner) => {
                     let before = state.dirs.clone();
-                    self.nodes(inner, state, matches!(node, Node::Group(Scope::Chain, _)));
+                    self.nodes(inner, state, false);
                     state.dirs = state.dirs.or(&before);
+                }
+                Node::Group(Scope::Loop, inner) => {
+                    let (before, parts) = (state.clone(), self.out.len());
+                    self.nodes(inner, state, false);
+                    if state.dirs != before.dirs && !before.dirs.is_lost() {
+                        // The next turn begins where this one ended, and there is no telling how many.
+                        self.out.truncate(parts);
+                        *state = before.clone();
+                        state.dirs = before.dirs.or(&Directories::anywhere());
+                        self.nodes(inner, state, false);
+                    }
+                    state.dirs = state.dirs.or(&before.dirs);
                 }
                 Node::Function(name, body) => {
                     state.functions.insert(name.clone());
@@ -220,6 +234,23 @@ impl Walk<'_> {
                 return;
             }
         }
+    }
+
+    /// `a && b || c`: a member runs where the one before led; what stands behind `||` runs where
+    /// any of them may have failed, and what follows where any of them may have ended.
+    fn chain(&mut self, members: &[Node], state: &mut State) {
+        let mut seen = state.dirs.clone();
+        for member in members {
+            if matches!(member, Node::Group(Scope::Maybe, _)) {
+                state.dirs = seen.clone();
+            }
+            self.nodes(std::slice::from_ref(member), state, true);
+            seen = seen.or(&state.dirs);
+            if self.full {
+                return;
+            }
+        }
+        state.dirs = seen;
     }
 
     fn simple(&mut self, simple: &Simple, state: &mut State, chained: bool) {

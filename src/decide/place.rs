@@ -32,6 +32,11 @@ impl Directories {
         Directories { known: BTreeSet::new(), lost: true, unsaid: false }
     }
 
+    /// Whether the line changed to a directory that is not known.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
     /// One of these or of those.
     pub(super) fn or(&self, other: &Directories) -> Self {
         let known: BTreeSet<String> = self.known.union(&other.known).cloned().collect();

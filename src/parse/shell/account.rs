@@ -54,8 +54,7 @@ pub(super) fn tokens(text: &str) -> Result<Tokens, NoTokens> {
             Token::Word(..) if matches!(here, 1 | 2) => here -= 1,
             Token::Word(value, location) => {
                 here = here.saturating_sub(1);
-                // A span may begin with the line continuation before the word.
-                let span = span.trim_matches([' ', '\t', '\n']);
+                let span = without_blanks(&span);
                 if value != span && *value != joined(span) {
                     // Comments and here-documents inside a substitution are lost by the tokenizer.
                     *token = Token::Word(span.to_owned(), location.clone());
@@ -83,6 +82,26 @@ pub(super) fn tokens(text: &str) -> Result<Tokens, NoTokens> {
         }
     }
     Ok(Tokens { tokens, doubts })
+}
+
+/// A word's span without the blanks and line continuations around it, which the tokenizer counts
+/// to the word. A blank behind a backslash is the word's own.
+fn without_blanks(span: &str) -> &str {
+    let mut rest = span;
+    loop {
+        let shorter = rest.trim_start_matches([' ', '\t', '\n']);
+        let shorter = shorter.strip_prefix("\\\n").unwrap_or(shorter);
+        let escaped = |text: &str| text.len() - text.trim_end_matches('\\').len();
+        let shorter = match shorter.strip_suffix([' ', '\t', '\n']) {
+            Some(before) if escaped(before) % 2 == 0 => before,
+            Some(before) if shorter.ends_with('\n') => before.strip_suffix('\\').unwrap_or(before),
+            _ => shorter,
+        };
+        if shorter.len() == rest.len() {
+            return rest;
+        }
+        rest = shorter;
+    }
 }
 
 /// The text with its line continuations taken away.

@@ -8,7 +8,11 @@
 //!
 //! Nothing is expanded here that the line does not hold: a variable stays unknown.
 
+use std::cell::Cell;
+use std::sync::Once;
+
 mod account;
+mod depth;
 mod walk;
 mod word;
 
@@ -59,9 +63,12 @@ pub enum Scope {
     Same,
     /// It runs in a shell of its own: a change of directory ends with it.
     Own,
-    /// It runs in the same shell, or not at all, or many times.
+    /// It runs in the same shell, or not at all.
     Maybe,
-    /// The members run one by one, each only if the one before succeeded (`a && b`).
+    /// It runs in the same shell, any number of times.
+    Loop,
+    /// The members run one by one, each only if the one before succeeded (`a && b`); one that
+    /// stands in a [`Scope::Maybe`] if any before it failed (`a || b`).
     Chain,
 }
 
@@ -143,21 +150,44 @@ pub fn parse_line(line: &str) -> Script {
     if line.len() > MAX_LINE {
         return doubt("the line is longer than polctl reads");
     }
+    let failed = || doubt("a text at which the grammar fails");
     let openers = openers(line);
     if openers <= SMALL {
-        return walk::script(line, 0, walk::foldable(line));
+        return guarded(line).unwrap_or_else(failed);
     }
     let stack = openers.saturating_mul(STACK_PER_OPENER).saturating_add(STACK_BASE);
     if stack > STACK_MOST {
         return doubt("the line opens more groups than polctl follows");
     }
     let owned = line.to_owned();
-    let worker =
-        std::thread::Builder::new().stack_size(stack).spawn(move || walk::script(&owned, 0, walk::foldable(&owned)));
+    let worker = std::thread::Builder::new().stack_size(stack).spawn(move || guarded(&owned));
     match worker.map(std::thread::JoinHandle::join) {
-        Ok(Ok(script)) => script,
+        Ok(Ok(script)) => script.unwrap_or_else(failed),
         _ => doubt("the line opens more groups than polctl follows"),
     }
+}
+
+std::thread_local! {
+    /// Whether this thread is at work for which a panic is a doubt.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The tree; `None` where the grammar panics. Nothing is said of that on standard error, where
+/// the caller of a hook would take it for the reason.
+fn guarded(line: &str) -> Option<Script> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                usual(panic);
+            }
+        }));
+    });
+    let before = GUARDED.replace(true);
+    let script = std::panic::catch_unwind(|| walk::script(line, 0, walk::foldable(line)));
+    GUARDED.set(before);
+    script.ok()
 }
 
 /// Openers that the ordinary stack bears.

@@ -21,6 +21,7 @@ fn show(nodes: &[Node]) -> String {
                 Scope::Own => "(",
                 Scope::Maybe => "?(",
                 Scope::Chain => "&(",
+                Scope::Loop => "*(",
             };
             format!("{sign}{})", show(inner))
         }
@@ -65,7 +66,7 @@ fn operators_separate_commands() {
     reads("a b && c || d; e & f", "&(a|b; c; ?(d)); (e); f");
     reads("a | b |& c", "(a); (b & ^); (c ^)");
     reads("a\nb\n\nc", "a; b; c");
-    reads("! a; time -p b", "a; b");
+    reads("! a; time -p b", "?(a); b");
     reads("a # b && c", "a");
     reads("a#b \\# c", "a#b|#|c");
     reads("a\u{a0}b", "a\\u{a0}b");
@@ -137,12 +138,12 @@ fn here_documents_are_text() {
 fn compound_commands_hold_commands() {
     reads("(rm x); { rm y; }", "(rm|x); {rm|y)");
     reads("if a; then b; elif c; then d; else e; fi", "a; ?(b); ?(c; d); ?(e)");
-    reads("for i in 1 $(rm x); do rm $i; done", "(rm|x); i=?; ?(rm|?)");
-    reads("while read l; do rm $l; done < f", " <f; ?(read|l <f; rm|? <f)");
-    reads("until a; do b; done", "?(a; b)");
-    reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); ?(ls)");
-    doubts("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); ?(ls)");
-    reads("for ((i=0;i<3;i++)); do ls; done", "i=?; ?(ls)");
+    reads("for i in 1 $(rm x); do rm $i; done", "(rm|x); i=?; *(rm|?)");
+    reads("while read l; do rm $l; done < f", " <f; *(read|l <f; rm|? <f)");
+    reads("until a; do b; done", "*(a; b)");
+    reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); *(ls)");
+    doubts("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); *(ls)");
+    reads("for ((i=0;i<3;i++)); do ls; done", "i=?; *(ls)");
     reads("[[ 1 -eq 2 ]] && a; (( 1 < 2 ))", "&(a)");
     doubts("[[ $x -gt 2 ]]", "");
     doubts("x[z]=1", "x=1");

@@ -170,6 +170,14 @@ impl Walk {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline) {
+        if pipeline.bang {
+            // It succeeds when its command fails: nothing is sure about where that led.
+            return self.group(Scope::Maybe, |walk| walk.commands(pipeline));
+        }
+        self.commands(pipeline);
+    }
+
+    fn commands(&mut self, pipeline: &Pipeline) {
         let outer = self.piped;
         if let [only] = pipeline.seq.as_slice() {
             self.command(only);
@@ -231,7 +239,7 @@ impl Walk {
                     self.ledger.read_within(text);
                 }
                 self.arithmetic(&texts);
-                self.group(Scope::Maybe, |walk| walk.list(&clause.body.list));
+                self.group(Scope::Loop, |walk| walk.list(&clause.body.list));
             }
             CompoundCommand::BraceGroup(group) => self.group(Scope::Same, |walk| walk.list(&group.list)),
             CompoundCommand::Subshell(group) => self.group(Scope::Own, |walk| walk.list(&group.list)),
@@ -241,7 +249,7 @@ impl Walk {
                     self.words_of(word);
                 }
                 self.assigned(&clause.variable_name, Value::Any);
-                self.group(Scope::Maybe, |walk| walk.list(&clause.body.list));
+                self.group(Scope::Loop, |walk| walk.list(&clause.body.list));
             }
             CompoundCommand::CaseClause(clause) => {
                 self.words_of(&clause.value);
@@ -268,7 +276,7 @@ impl Walk {
                 }
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.group(Scope::Maybe, |walk| {
+                self.group(Scope::Loop, |walk| {
                     walk.list(&clause.0);
                     walk.list(&clause.1.list);
                 });

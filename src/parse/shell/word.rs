@@ -9,6 +9,7 @@ use brush_parser::word::{
     WordPieceWithSource, parse, parse_brace_expansions, parse_heredoc,
 };
 
+use super::depth::nests_too_deep;
 use super::walk::{Walk, complete};
 use super::{MAX_BRACES, MAX_NESTING, ShellWord};
 
@@ -108,6 +109,10 @@ impl Sum {
 impl Walk {
     /// The words that a word as written becomes, brace lists expanded.
     pub(super) fn words(&mut self, raw: &str) -> Vec<ShellWord> {
+        if nests_too_deep(raw, true) {
+            self.doubt("braces in braces deeper than polctl follows", raw);
+            return vec![ShellWord::unknown(raw)];
+        }
         // `x{a,b}y` is taken apart before anything else (Bash 3.5.1).
         if raw.contains('{') {
             if too_long_a_number(raw) {
@@ -132,6 +137,10 @@ impl Walk {
 
     /// One word without brace lists. Commands inside it are added to the tree.
     pub(super) fn shell_word(&mut self, raw: &str) -> ShellWord {
+        if nests_too_deep(raw, true) {
+            self.doubt("expansions in expansions deeper than polctl follows", raw);
+            return ShellWord::unknown(raw);
+        }
         let source = self.documents(raw);
         let Ok(pieces) = parse(&source, &options()) else {
             self.doubt("a word that polctl cannot read", raw);
@@ -158,6 +167,10 @@ impl Walk {
         let text = &joined(text);
         if !text.contains(['$', '`', '\\']) {
             return Value::Known(text.to_owned());
+        }
+        if nests_too_deep(text, false) {
+            self.doubt("expansions in expansions deeper than polctl follows", text);
+            return Value::Any;
         }
         if let Ok(pieces) = parse_heredoc(text, &options()) {
             let mut sum = Sum { certain: true, ..Sum::default() };
