@@ -10,11 +10,19 @@ use super::normalise::{normalise, options_last};
 use super::place::{Directories, is_no_file};
 use super::scripts;
 use super::unwrap::{Inside, called, inside};
-use crate::model::{CommandRequest, Glob, Place, Program, Request, Surface, ZoneMatcher, program};
+use crate::model::{CommandRequest, Glob, Place, Program, Request, Surface, Word, ZoneMatcher, program};
 use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
 /// Most requests that are taken from one line; a line with more is denied as a whole.
 pub const MAX_PARTS: usize = 4096;
+
+/// Most bytes that the requests of one line hold together; a line with more is denied as a whole.
+/// Behind a program that only a variable names, every word may begin a command, and each of these
+/// has the words behind it: that grows with the square of their number.
+pub const MAX_WEIGHT: usize = 8 << 20;
+
+/// What a word costs beside its text.
+const WORD: usize = 32;
 
 /// How deep a line may stand inside a line (`sh -c "sh -c …"`).
 pub const MAX_DEPTH: usize = 24;
@@ -74,7 +82,7 @@ impl Part {
 /// Takes a line of a command surface apart. On the sudo surface the line is the command behind
 /// `sudo`, which may stand there too; `-u USER` in front of it sets the user.
 pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
-    let mut walk = Walk { setting, out: Vec::new(), full: false };
+    let mut walk = Walk { setting, out: Vec::new(), weight: 0, full: false };
     let mut state = State {
         surface,
         dirs: Directories::start(setting.cwd),
@@ -100,7 +108,10 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
     if walk.full {
         walk.out.clear();
         state.role = Role::Refused;
-        let note = format!("the line runs more than {MAX_PARTS} commands, or shells in shells deeper than {MAX_DEPTH}");
+        let note = format!(
+            "the line runs more than {MAX_PARTS} commands, shells in shells deeper than {MAX_DEPTH}, or more words \
+             in more commands than polctl follows"
+        );
         walk.full = false;
         walk.unread(line, &state, note);
     }
@@ -145,6 +156,8 @@ struct State {
 struct Walk<'a> {
     setting: &'a Setting<'a>,
     out: Vec<Part>,
+    /// Bytes that `out` holds; see [`MAX_WEIGHT`].
+    weight: usize,
     full: bool,
 }
 
@@ -416,7 +429,7 @@ impl Walk<'_> {
                     self.request(name, true, program(name), tail.get(1..).unwrap_or_default(), &[], &state, &[]);
                 self.keep(request, &raw, &state, &[]);
             }
-            if self.out.len() >= MAX_PARTS {
+            if self.full || self.out.len() >= MAX_PARTS {
                 self.full = true;
                 return;
             }
@@ -509,7 +522,12 @@ impl Walk<'_> {
     }
 
     fn keep(&mut self, request: CommandRequest, text: &str, state: &State, notes: &[String]) {
-        if self.out.len() >= MAX_PARTS {
+        let word = |word: &Word| match word {
+            Word::Known(text) | Word::Files(text) => text.len(),
+            Word::Value | Word::Open => 0,
+        };
+        self.weight += text.len() + request.words.iter().map(|w| word(w) + WORD).sum::<usize>();
+        if self.out.len() >= MAX_PARTS || self.weight > MAX_WEIGHT {
             self.full = true;
             return;
         }

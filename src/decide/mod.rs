@@ -16,7 +16,7 @@ mod verdict;
 mod why;
 
 pub use bundle::{Bundle, BundleError};
-pub use line::{MAX_DEPTH, MAX_PARTS, Part, Role, Setting, parts};
+pub use line::{MAX_DEPTH, MAX_PARTS, MAX_WEIGHT, Part, Role, Setting, parts};
 pub use place::file_zones;
 pub use verdict::{Answer, Judgement, Reason, Verdict, judge, judge_request};
 pub use why::{explain, failing, why_not};

@@ -298,7 +298,12 @@ fn command_pattern(tape: &mut Tape<'_>, theme: &[String]) -> (String, String, Ve
         // The first word of `tar` is a cluster even without a dash.
         out.push_str(&braced(tape, |tape| {
             let text = word(tape, &name, &path);
-            if name == "tar" && tape.chance(25) { text.trim_start_matches('-').replace("''", "x") } else { text }
+            match text.trim_start_matches('-') {
+                // Braces hold no empty alternative.
+                "" | "''" if name == "tar" => "x".to_owned(),
+                letters if name == "tar" && tape.chance(25) => letters.to_owned(),
+                _ => text,
+            }
         }));
     }
     if tape.chance(60) {

@@ -1,7 +1,13 @@
-//! How deep a text nests braces and expansions, told before the grammar of words reads it.
+//! How deep a text nests, told before a grammar reads it.
 //!
-//! That grammar tries each nested `{` and `${…}` more than once, so that the time doubles with
-//! every level: a short line could keep a hook busy past the time that its caller waits.
+//! The grammars try what may begin a group more than once, so that the time doubles with every
+//! level where they fail at last: a short line could keep a hook busy past the time that its
+//! caller waits.
+
+use brush_parser::Token;
+
+/// Open parentheses and `case` that are read; `((` counts twice.
+const MAX_GROUPS: usize = 16;
 
 /// Levels of braces, or of `${…}` with more than a name in it, that are read.
 const MAX_WORD_NESTING: usize = 8;
@@ -25,7 +31,8 @@ pub(super) fn nests_too_deep(text: &str, braces: bool) -> bool {
             '$' if rest.starts_with("${") => {
                 taken = 2;
                 // `${NAME}` holds nothing.
-                let name = rest.get(2..).unwrap_or("").trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                let name =
+                    rest.get(2..).unwrap_or("").trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
                 if let Some(behind) = name.strip_prefix('}') {
                     taken = rest.len() - behind.len();
                 } else {
@@ -40,4 +47,37 @@ pub(super) fn nests_too_deep(text: &str, braces: bool) -> bool {
         rest = rest.get(taken..).unwrap_or("");
     }
     deepest > MAX_WORD_NESTING
+}
+
+/// Whether groups nest deeper than [`MAX_GROUPS`].
+pub(super) fn groups_too_deep(tokens: &[Token]) -> bool {
+    let mut open: Vec<bool> = Vec::new();
+    let mut begins = true;
+    for token in tokens {
+        match token {
+            Token::Operator(operator, _) => {
+                for sign in operator.chars() {
+                    match sign {
+                        '(' => open.push(false),
+                        // That of a pattern (`a)`) closes nothing.
+                        ')' if open.last() == Some(&false) => drop(open.pop()),
+                        _ => {}
+                    }
+                }
+                begins = true;
+            }
+            Token::Word(word, _) => {
+                match word.as_str() {
+                    "case" => open.push(true),
+                    "esac" if begins && open.last() == Some(&true) => drop(open.pop()),
+                    _ => {}
+                }
+                begins = matches!(word.as_str(), "in" | "fi" | "done" | "esac" | "}");
+            }
+        }
+        if open.len() > MAX_GROUPS {
+            return true;
+        }
+    }
+    false
 }

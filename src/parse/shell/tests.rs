@@ -141,7 +141,7 @@ fn compound_commands_hold_commands() {
     reads("for i in 1 $(rm x); do rm $i; done", "(rm|x); i=?; *(rm|?)");
     reads("while read l; do rm $l; done < f", " <f; *(read|l <f; rm|? <f)");
     reads("until a; do b; done", "*(a; b)");
-    reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); *(ls)");
+    reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); ?(ls)");
     doubts("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); *(ls)");
     reads("for ((i=0;i<3;i++)); do ls; done", "i=?; *(ls)");
     reads("[[ 1 -eq 2 ]] && a; (( 1 < 2 ))", "&(a)");

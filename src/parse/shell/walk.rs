@@ -9,6 +9,7 @@ use brush_parser::ast::{
 use brush_parser::{ParserOptions, parse_tokens};
 
 use super::account::{Ledger, NoTokens, tokens};
+use super::depth::groups_too_deep;
 use super::{Assignment, Doubt, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value};
 
 /// The walk over one text.
@@ -21,6 +22,8 @@ pub(super) struct Walk {
     /// Redirects of the groups around the command at hand.
     outer: Vec<Redirect>,
     piped: bool,
+    /// Bytes of redirects that commands have from the groups around them.
+    copied: usize,
     /// Whether `cat` is surely the program of that name.
     folds: bool,
 }
@@ -40,6 +43,7 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
         ledger: Ledger::default(),
         outer: Vec::new(),
         piped: false,
+        copied: 0,
     };
     walk.text(text);
     Script { nodes: walk.nodes, doubts: walk.doubts }
@@ -47,8 +51,11 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
 
 /// Whether the text is a complete program, and does not end in a comment.
 pub(super) fn complete(text: &str) -> bool {
-    let whole =
-        |text: &str| tokens(text).is_ok_and(|found| parse_tokens(&found.tokens, &ParserOptions::default()).is_ok());
+    let whole = |text: &str| {
+        tokens(text).is_ok_and(|found| {
+            !groups_too_deep(&found.tokens) && parse_tokens(&found.tokens, &ParserOptions::default()).is_ok()
+        })
+    };
     whole(text) && !whole(&format!("{text} '"))
 }
 
@@ -72,6 +79,17 @@ fn closed(text: &str) -> Option<String> {
     None
 }
 
+/// Most bytes that [`Walk::copied`] may come to.
+const MAX_COPIED: usize = 16 << 20;
+
+/// Bytes of text in a redirect.
+fn weight(redirect: &Redirect) -> usize {
+    match redirect {
+        Redirect::Text(Value::Known(text)) => text.len(),
+        _ => 0,
+    }
+}
+
 impl Walk {
     pub(super) fn doubt(&mut self, what: &str, text: &str) {
         self.doubts.push(Doubt { what: what.to_owned(), text: text.to_owned() });
@@ -92,6 +110,9 @@ impl Walk {
         };
         for doubt in &found.doubts {
             self.doubt(doubt, text);
+        }
+        if groups_too_deep(&found.tokens) {
+            return self.doubt("groups in groups deeper than polctl follows", text);
         }
         match parse_tokens(&found.tokens, &ParserOptions::default()) {
             Ok(program) => {
@@ -369,6 +390,11 @@ impl Walk {
         let mut simple = Simple { piped: self.piped, ..Simple::default() };
         // Here-documents of a group that feed every command of it.
         simple.redirects.clone_from(&self.outer);
+        self.copied += self.outer.iter().map(weight).sum::<usize>();
+        if self.copied > MAX_COPIED {
+            self.doubt("a here-document for more commands than polctl follows", &command.to_string());
+            simple.redirects.clear();
+        }
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
             self.item(item, &mut simple, true);
         }
