@@ -3,7 +3,7 @@
 use super::expr::{Atom, Expr, Flag, SetAttr};
 use crate::model::{
     BoolTerm, CommandPattern, Config, Entry, Glob, Item, Piece, Program, Rule, SetTerm, Surface, Tier, When, Zones,
-    has_globals, program, single_dash_programs,
+    has_globals, program, program_table,
 };
 
 /// Which reading a condition is for.
@@ -56,7 +56,7 @@ impl CommandRule<'_> {
             out.push(self.per_program(&|spelling| present(self.unless, opposite, spelling).negated()));
         }
         // At higher tiers everything runs in a sandbox first, with or without a rule.
-        if reading == Reading::Narrow && self.rule.tier < Tier::UNMATCHED {
+        if reading == Reading::Narrow && self.rule.tier < Tier::UNMATCHED && !self.is_exact() {
             let hazards = self.per_program(&|spelling| self.no_hazard(spelling));
             out.extend((hazards != Expr::TRUE).then_some(hazards));
         }
@@ -120,21 +120,30 @@ impl CommandRule<'_> {
         }
     }
 
-    /// A pattern with a wildcard in the program's name: only how options are spelled is told apart.
+    /// A pattern with a wildcard in the program's name: each program of the table that it reaches is
+    /// read in its own way, all others plainly.
     fn any_program(&self, build: &dyn Fn(&Spelling) -> Expr) -> Expr {
-        let dashed: Vec<Glob> = single_dash_programs()
-            .iter()
-            .filter(|name| self.pattern.programs.iter().any(|p| p.matches(name)))
-            .map(|name| Glob::literal(name))
-            .collect();
-        let one =
-            |dashed| build(&Spelling { dashed, globals: true, program: None, sure: Vec::new(), possible: Vec::new() });
-        let (plain, long) = (one(false), one(true));
-        if dashed.is_empty() || plain == long {
+        let plain =
+            build(&Spelling { dashed: false, globals: true, program: None, sure: Vec::new(), possible: Vec::new() });
+        let mut special: Vec<Glob> = Vec::new();
+        let mut groups: Vec<(Vec<Glob>, Expr)> = Vec::new();
+        for name in program_table().names().filter(|name| self.pattern.programs.iter().any(|p| p.matches(name))) {
+            let expr = build(&self.spelling(name));
+            if expr == plain {
+                continue;
+            }
+            special.push(Glob::literal(name));
+            match groups.iter_mut().find(|(_, known)| *known == expr) {
+                Some((names, _)) => names.push(Glob::literal(name)),
+                None => groups.push((vec![Glob::literal(name)], expr)),
+            }
+        }
+        if special.is_empty() {
             return plain;
         }
-        let dashed = Expr::from(Atom::Program(dashed));
-        Expr::One(vec![Expr::All(vec![dashed.clone().negated(), plain]), Expr::All(vec![dashed, long])])
+        let others = Expr::All(vec![Expr::from(Atom::Program(special)).negated(), plain]);
+        let known = groups.into_iter().map(|(names, expr)| Expr::All(vec![Atom::Program(names).into(), expr]));
+        Expr::One(std::iter::once(others).chain(known).collect())
     }
 
     fn spelling(&self, name: &str) -> Spelling {
@@ -195,6 +204,14 @@ impl CommandRule<'_> {
                     .any(|text| (if index == 0 { program.canonical_sub(text) } else { text }) == *name)
             })
         })
+    }
+
+    /// Whether the pattern is a list of options, word for word: `* --version`. It names whatever a
+    /// request that it matches holds.
+    fn is_exact(&self) -> bool {
+        let option =
+            |globs: &Vec<Glob>| globs.iter().all(|g| g.as_literal().is_some_and(|text| text.starts_with("--")));
+        !self.pattern.rest && self.pattern.words.iter().all(option)
     }
 
     /// No option that executes or writes, and no sub-command that does, unless the rule names

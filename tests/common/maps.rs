@@ -137,7 +137,9 @@ fn options_of(entry: &Entry<'_>) -> Vec<String> {
         out.extend(list.iter().step_by(1 + list.len() / 4));
     }
     out.extend(entry.globals.iter().map(|global| global.option).filter(|option| !option.ends_with('*')));
-    out.into_iter().filter(|option| *option != "--").map(str::to_owned).collect()
+    // Signs like that of `-?` would need quotes in an item.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.~:*+".contains(c);
+    out.into_iter().filter(|option| *option != "--" && option.chars().all(plain)).map(str::to_owned).collect()
 }
 
 impl Vocabulary {
