@@ -383,7 +383,7 @@ mod bounds {
     fn what_is_held_grows_with_the_text() {
         let (court, written) = (Court::fixture("lines"), written());
         finish(
-            runner(cases(150))
+            runner(cases(60))
                 .run(&tapes(90), |bytes| grows_with_the_text(&court, &growing(&mut Tape::new(&bytes), &written), 16)),
         );
     }
@@ -427,7 +427,7 @@ mod bounds {
     fn deep_lines_end() {
         let mut wrong = Vec::new();
         for (open, close) in lines::OPENERS {
-            for (opened, closed) in [(40, 40), (40, 0), (40, 39), (200, 200)] {
+            for (opened, closed) in [(40, 40), (40, 0), (40, 39), (100, 100)] {
                 let line = format!("{}ls{}", open.repeat(opened), close.repeat(closed));
                 if !end(vec![format!("echo {line}"), line]) {
                     wrong.push(format!("{open:?} {opened} times, {close:?} {closed} times"));
@@ -717,6 +717,33 @@ mod together {
         tally.finish();
     }
 
+    /// Lines that once passed more easily than what runs in them: `rm -rf /`, or a secret read.
+    #[test]
+    fn what_once_passed_is_refused() {
+        let court = Court::fixture("lines");
+        let mut wrong = Vec::new();
+        for line in [
+            "rm\\\n -rf /",
+            "<<E \\\n rm -rf /\nx\nE",
+            "echo `r\\\\m -rf /`",
+            "echo \"`r\\\\m -rf /`\"",
+            "( ( rm -rf / ) )",
+            "true && ( (rm -rf /) )",
+            "echo $((rm -rf /) )",
+            "cat <<E && echo $(rm -rf / < <(ls))\nx\nE",
+            "timeout 9 sh <<E\nrm -rf /\nE",
+            "env cat < ~/.ssh/id",
+            "sh -c cat < ~/.ssh/id",
+        ] {
+            if court.tier(line, None).is_some() {
+                wrong.push(court.told(line, None));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        // Behind `||` the directory is the one that `cd` did not leave.
+        assert_eq!(court.tier("cd /tmp || echo x > f", Some("/etc/polctl")), None);
+    }
+
     /// `sudo` asks the rules for more rights; what no rule allows at any tier stays denied.
     #[test]
     fn what_is_refused_is_refused_behind_sudo() {
@@ -802,6 +829,25 @@ mod written_otherwise {
             let other = words.iter().map(|word| lines::in_other_quotes(&mut tape, word)).collect::<Vec<_>>().join(" ");
             alike(&court, &first, &other, cwd)
         }));
+    }
+
+    /// No word gets lost without a doubt, and none is another one.
+    #[test]
+    fn words_are_kept() {
+        let court = Court::fixture("lines");
+        for (line, program, word) in [
+            ("cat a\\ ", "cat", "a "),
+            ("cat a\\\t b", "cat", "a\t"),
+            ("kill 4711 > f", "kill", "4711"),
+            ("cat <<E | kill 4711 > f\nE", "kill", "4711"),
+            ("<<E kill 4711 > f\nE", "kill", "4711"),
+        ] {
+            let found = asked(&court, line, None).into_iter().any(|(request, _)| {
+                matches!(request, Request::Command(command)
+                    if command.program == program && command.words.contains(&Word::Known(word.to_owned())))
+            });
+            assert!(found || !complete(line), "{line:?} has no {word:?}: {}", court.told(line, None));
+        }
     }
 
     /// Nor do comments, blanks and continued lines.

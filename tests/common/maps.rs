@@ -22,10 +22,7 @@ zones:
 
 /// Programs of rules and requests. `find` has long options with one dash; `a`, `ab` and `b` are
 /// not in the program table.
-pub const PROGRAMS: [&str; 16] = [
-    "git", "a", "ab", "tar", "find", "b", "cp", "rm", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd",
-    "bash",
-];
+pub const PROGRAMS: [&str; 6] = ["git", "a", "ab", "find", "b", "rm"];
 
 /// Words of rules and requests, as text.
 pub const WORDS: [&str; 34] = [
@@ -189,8 +186,15 @@ pub fn program_name(tape: &mut Tape<'_>, theme: &[String]) -> String {
     }
 }
 
+/// Nightly runs have every program of the table; wrappers, shells and `tar` with its clusters among
+/// them, for which the independent reading is not known to be complete.
 fn any_program(tape: &mut Tape<'_>) -> String {
-    let names: Vec<&str> = program_table().names().filter(|name| !name.contains(['[', '.', '+', ':'])).collect();
+    if !super::nightly() {
+        return tape.one(&PROGRAMS).to_owned();
+    }
+    // A rule is about what stands behind `sudo`.
+    let plain = |name: &&str| !name.contains(['[', '.', '+', ':']) && !matches!(*name, "sudo" | "doas");
+    let names: Vec<&str> = program_table().names().filter(plain).collect();
     names[tape.wide(names.len())].to_owned()
 }
 

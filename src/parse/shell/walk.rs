@@ -22,6 +22,8 @@ pub(super) struct Walk {
     /// Redirects of the groups around the command at hand.
     outer: Vec<Redirect>,
     piped: bool,
+    /// The text, if it holds a here-document.
+    documents: String,
     /// Bytes of redirects that commands have from the groups around them.
     copied: usize,
     /// Whether `cat` is surely the program of that name.
@@ -44,6 +46,7 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
         outer: Vec::new(),
         piped: false,
         copied: 0,
+        documents: if text.contains("<<") { text.to_owned() } else { String::new() },
     };
     walk.text(text);
     Script { nodes: walk.nodes, doubts: walk.doubts }
@@ -492,12 +495,21 @@ impl Walk {
         }
     }
 
+    /// The number before a redirect. Behind `<<` the tokenizer loses where a word ends, and takes
+    /// `kill 9 > f` for `kill 9> f`.
+    fn descriptor(&mut self, fd: Option<i32>) {
+        let Some(fd) = fd else { return };
+        self.ledger.read(&fd.to_string());
+        let glued = ['<', '>'].iter().any(|sign| self.documents.contains(&format!("{fd}{sign}")));
+        if !self.documents.is_empty() && !glued {
+            self.doubt("a number before a redirect that may be a word", &fd.to_string());
+        }
+    }
+
     fn redirect(&mut self, redirect: &IoRedirect, out: &mut Vec<Redirect>) {
         match redirect {
             IoRedirect::File(fd, kind, target) => {
-                if let Some(fd) = fd {
-                    self.ledger.read(&fd.to_string());
-                }
+                self.descriptor(*fd);
                 self.file(kind, target, out);
             }
             IoRedirect::OutputAndError(word, _) => {
@@ -505,16 +517,12 @@ impl Walk {
                 out.push(Redirect::Write(word));
             }
             IoRedirect::HereString(fd, word) => {
-                if let Some(fd) = fd {
-                    self.ledger.read(&fd.to_string());
-                }
+                self.descriptor(*fd);
                 let word = self.target(word);
                 out.push(Redirect::Text(word.value));
             }
             IoRedirect::HereDocument(fd, document) => {
-                if let Some(fd) = fd {
-                    self.ledger.read(&fd.to_string());
-                }
+                self.descriptor(*fd);
                 self.ledger.read(&document.here_end.value);
                 self.ledger.read(&document.doc.value);
                 let tag = brush_parser::unquote_str(&document.here_end.value);
