@@ -43,6 +43,7 @@ struct Row {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
+    #[expect(clippy::struct_field_names, reason = "the name in the fixture")]
     line: String,
     tier: serde_json::Value,
     #[allow(dead_code, reason = "for the reader")]

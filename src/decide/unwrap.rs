@@ -376,12 +376,11 @@ fn shell(reader: &Reader<'_>, words: &[ShellWord], redirects: &[Redirect], found
             break;
         }
         if text.starts_with("--") {
-            match reader.read(word) {
-                Read::Option(_, _, next) => at += usize::from(next),
-                _ => {
-                    found.opaque = Some("an option of a shell that polctl does not know");
-                    return candidates(words, found);
-                }
+            if let Read::Option(_, _, next) = reader.read(word) {
+                at += usize::from(next);
+            } else {
+                found.opaque = Some("an option of a shell that polctl does not know");
+                return candidates(words, found);
             }
             continue;
         }

@@ -25,7 +25,7 @@ pub(super) fn nests_too_deep(text: &str, braces: bool) -> bool {
             '\\' if !single => taken += rest.get(1..).and_then(|tail| tail.chars().next()).map_or(0, char::len_utf8),
             '\'' => {
                 apostrophe = !apostrophe;
-                single = single != !double;
+                single ^= !double;
             }
             '"' if !single => double = !double,
             '$' if rest.starts_with("${") => {

@@ -285,12 +285,11 @@ impl Walk {
                 }
             }
             WordPiece::CommandSubstitution(_) | WordPiece::BackquotedCommandSubstitution(_) => {
-                let inner = match &piece.piece {
-                    WordPiece::CommandSubstitution(inner) => inner.clone(),
-                    _ => {
-                        let inner = text.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
-                        unescaped(inner.unwrap_or(text), quoted)
-                    }
+                let inner = if let WordPiece::CommandSubstitution(inner) = &piece.piece {
+                    inner.clone()
+                } else {
+                    let inner = text.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+                    unescaped(inner.unwrap_or(text), quoted)
                 };
                 match self.substitution(&inner).filter(|_| quoted) {
                     Some(text) => sum.literal(&text),
