@@ -57,7 +57,10 @@ impl CommandRule<'_> {
         }
         // At higher tiers everything runs in a sandbox first, with or without a rule.
         if reading == Reading::Narrow && self.rule.tier < Tier::UNMATCHED && !self.is_exact() {
-            let hazards = self.per_program(&|spelling| self.no_hazard(spelling));
+            let hazards = match self.pattern.literal_programs() {
+                Some(_) => self.per_program(&|spelling| self.no_hazard(spelling)),
+                None => self.no_hazard_of_any(),
+            };
             out.extend((hazards != Expr::TRUE).then_some(hazards));
         }
         out
@@ -144,6 +147,26 @@ impl CommandRule<'_> {
         let others = Expr::All(vec![Expr::from(Atom::Program(special)).negated(), plain]);
         let known = groups.into_iter().map(|(names, expr)| Expr::All(vec![Atom::Program(names).into(), expr]));
         Expr::One(std::iter::once(others).chain(known).collect())
+    }
+
+    /// For a pattern with a wildcard in the program's name: what it does not name it permits only
+    /// where the table knows no hazard at all.
+    fn no_hazard_of_any(&self) -> Expr {
+        let named: Vec<&str> = self.pattern.programs.iter().filter_map(Glob::as_literal).collect();
+        let reached = |name: &&str| !named.contains(name) && self.pattern.programs.iter().any(|p| p.matches(name));
+        let hazardous = program_table().names().filter(reached).filter(|name| program(name).is_some_and(Program::has_hazards));
+        let hazardous: Vec<Glob> = hazardous.map(Glob::literal).collect();
+        let mut out = Vec::new();
+        if !hazardous.is_empty() {
+            out.push(Expr::from(Atom::Program(hazardous)).negated());
+        }
+        for name in named {
+            let expr = self.no_hazard(&self.spelling(name));
+            if expr != Expr::TRUE {
+                out.push(Expr::One(vec![Expr::from(Atom::Program(vec![Glob::literal(name)])).negated(), expr]));
+            }
+        }
+        Expr::All(out)
     }
 
     fn spelling(&self, name: &str) -> Spelling {
@@ -236,8 +259,12 @@ impl CommandRule<'_> {
             options.dedup();
             options
         };
+        // A word that is not known may be that name: `git pus?` where a file is called `push`.
+        let may_be = |at: usize, names: Vec<Glob>| {
+            Expr::One(vec![Atom::Word(at, names).into(), Atom::WordUnknown(at).into()])
+        };
         let here = |path: &[&str]| -> Vec<Expr> {
-            path.iter().enumerate().map(|(at, name)| Atom::Word(at + 1, vec![Glob::literal(name)]).into()).collect()
+            path.iter().enumerate().map(|(at, name)| may_be(at + 1, vec![Glob::literal(name)])).collect()
         };
         let own = hazards(&program.entry);
         if !own.is_empty() {
@@ -273,7 +300,7 @@ impl CommandRule<'_> {
             }
         }
         if !first.is_empty() {
-            out.push(Expr::from(Atom::Word(1, first)).negated());
+            out.push(may_be(1, first).negated());
         }
         match out.len() {
             1 => out.pop().unwrap_or(Expr::TRUE),
@@ -281,41 +308,59 @@ impl CommandRule<'_> {
         }
     }
 
-    /// No argument that writes or executes: `of=*` of `dd`, `+*` of editors.
+    /// No argument that writes or executes, `of=*` of `dd` or `+*` of editors, unless a `with` names
+    /// it or, where the pattern has no `**`, the word in its place does.
     fn no_argument(&self, entry: &Entry<'static>) -> Option<Expr> {
-        let items = self.with.iter().flatten().filter_map(|item| match item {
-            Item::Argument(glob) => Some(glob),
-            _ => None,
-        });
-        let heads: Vec<&str> = items
-            .chain(self.pattern.words.iter().flatten())
-            .filter_map(|glob| match glob.pieces().first() {
-                Some(Piece::Text(text)) => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
+        let required: Vec<&Glob> = self.with.iter().flatten().filter_map(Item::as_argument).collect();
         let hazards = entry.hazards.iter().flat_map(|(options, _)| options).filter(|h| !h.starts_with('-'));
-        let globs: Vec<Glob> = hazards
-            .filter(|hazard| !heads.iter().any(|head| head.starts_with(hazard.trim_end_matches('*'))))
+        let hazards: Vec<Glob> = hazards
             .map(|hazard| Glob::from_stars(hazard))
+            .filter(|hazard| !required.iter().any(|glob| glob.is_within(hazard)))
             .collect();
-        let known = Expr::from(Atom::AllKnown);
-        (!globs.is_empty()).then(|| Expr::One(vec![Atom::Anywhere(globs).into(), known.negated()]).negated())
+        if hazards.is_empty() {
+            return None;
+        }
+        if self.pattern.rest {
+            let unknown = Expr::from(Atom::AllKnown).negated();
+            return Some(Expr::One(vec![Atom::Anywhere(hazards).into(), unknown]).negated());
+        }
+        let mut places: Vec<Expr> = Vec::new();
+        for (index, globs) in self.pattern.words.iter().enumerate() {
+            let globs = self.spellings(index, globs);
+            let is_harmless = |hazards: Vec<Glob>| {
+                let tests: [Expr; 2] = [Atom::Word(index + 1, hazards).into(), Atom::WordUnknown(index + 1).into()];
+                Expr::All(tests.map(Expr::negated).into())
+            };
+            let mut unnamed: Vec<Glob> = Vec::new();
+            for hazard in &hazards {
+                let named: Vec<Glob> = globs.iter().filter(|glob| glob.is_within(hazard)).cloned().collect();
+                if named.is_empty() {
+                    unnamed.push(hazard.clone());
+                } else if named.len() < globs.len() {
+                    let named = Atom::Word(index + 1, named).into();
+                    places.push(Expr::One(vec![named, is_harmless(vec![hazard.clone()])]));
+                }
+            }
+            // A literal that is no hazard needs no test.
+            let open = globs.iter().any(|glob| glob.as_literal().is_none_or(|text| unnamed.iter().any(|h| h.matches(text))));
+            if open && !unnamed.is_empty() {
+                places.push(is_harmless(unnamed));
+            }
+        }
+        (!places.is_empty()).then_some(Expr::All(places))
     }
 
     /// Options that the rule itself speaks of, in every name that they have.
     fn named_options(&self, spelling: &Spelling) -> Vec<String> {
         let items = self.with.iter().flatten().chain(self.only.into_iter().flatten());
         let mut out: Vec<String> = items.flat_map(|item| option_names(item, spelling.dashed)).collect();
-        for text in self.pattern.words.iter().flatten().filter_map(Glob::as_literal) {
-            out.extend(crate::model::option_names(text, spelling.dashed));
+        for (index, globs) in self.pattern.words.iter().enumerate() {
+            // `tar cf` names `-c` and `-f`.
+            let globs = self.spellings(index, globs);
+            let texts = globs.iter().filter_map(Glob::as_literal);
+            out.extend(texts.flat_map(|text| crate::model::option_names(text, spelling.dashed)));
         }
-        for glob in self.with.iter().flatten().filter_map(|item| match item {
-            Item::Argument(glob) => Some(glob),
-            _ => None,
-        }) {
-            out.extend(option_head(glob));
-        }
+        out.extend(self.with.iter().flatten().filter_map(Item::as_argument).filter_map(option_head));
         spelling.same(&mut out);
         out
     }

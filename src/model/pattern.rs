@@ -43,6 +43,14 @@ impl Item {
     pub const fn is_option(&self) -> bool {
         !matches!(self, Item::Argument(_))
     }
+
+    /// The argument that it speaks of, if it is no option.
+    pub const fn as_argument(&self) -> Option<&Glob> {
+        match self {
+            Item::Argument(glob) => Some(glob),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Item {

@@ -358,6 +358,19 @@ fn hazardous(
     request: &CommandRequest,
 ) -> bool {
     let Some(program) = table.program else { return false };
+    // "Command patterns": a wildcard reaches no program that the table knows hazards of.
+    let named = |glob: &Glob| glob.as_literal() == Some(request.program.as_str());
+    let wild = pattern.programs.iter().any(|glob| glob.as_literal().is_none());
+    let option = |globs: &Vec<Glob>| {
+        globs.iter().all(|glob| glob.as_literal().is_some_and(|text| text.starts_with("--")))
+    };
+    if !pattern.rest && pattern.words.iter().all(option) {
+        return false;
+    }
+    if wild && !pattern.programs.iter().any(named) {
+        let entries = program.subs.iter().map(|(_, entry)| entry).chain([&program.entry]);
+        return !program.hazardous.is_empty() || entries.into_iter().any(|entry| !entry.hazards.is_empty());
+    }
     let words = patterns(pattern, &request.program);
     if program.hazardous.iter().any(|(path, _)| {
         words_may_be(path, &request.words) && !path.iter().enumerate().all(|(at, name)| literal(&words, at, name))
@@ -366,17 +379,16 @@ fn hazardous(
     }
     // What the rule names: options, and texts of arguments.
     let mut options: Vec<String> = Vec::new();
-    let mut texts: Vec<&Glob> = Vec::new();
+    let mut required: Vec<&Glob> = Vec::new();
     for item in with.iter().flatten().chain(only.unwrap_or_default()) {
         options.extend(Options::parts(item, table.dashed));
         if let Item::Argument(glob) = item {
             options.extend(option_of_argument(glob).map(|name| spelled(name, table.dashed)));
-            texts.push(glob);
+            required.push(glob);
         }
     }
     for glob in words.iter().flatten() {
         options.extend(glob.as_literal().into_iter().flat_map(|text| seen.options_of(text)));
-        texts.push(glob);
     }
     let mut entries: Vec<(Vec<&Entry<'_>>, &Entry<'_>)> = vec![(vec![&program.entry], &program.entry)];
     for (path, entry) in program.subs.iter().filter(|(path, _)| words_may_be(path, &request.words)) {
@@ -387,16 +399,21 @@ fn hazardous(
         let named = table.spellings(&options, holding, false);
         entry.hazards.iter().flat_map(|(hazards, _)| hazards).any(|hazard| {
             if !hazard.starts_with('-') {
-                let covers = |glob: &&Glob| {
-                    ["", "\u{1}"]
-                        .iter()
-                        .all(|fill| glob_matches(Glob::from_stars(hazard).pieces(), &filled(glob, fill)))
+                let hazard = Glob::from_stars(hazard);
+                let covers = |glob: &Glob| ["", "\u{1}"].iter().all(|fill| glob_matches(hazard.pieces(), &filled(glob, fill)));
+                let dangerous = |(at, word): (usize, &Word)| {
+                    let here = words.get(at).filter(|_| !pattern.rest);
+                    let known = |text: &str, globs: &Vec<Glob>| {
+                        globs.iter().any(|glob| covers(glob) && glob_matches(glob.pieces(), text))
+                    };
+                    match word {
+                        Word::Known(text) => {
+                            glob_matches(hazard.pieces(), text) && !here.is_some_and(|globs| known(text, globs))
+                        }
+                        _ => !here.is_some_and(|globs| globs.iter().all(covers)),
+                    }
                 };
-                let present = |word: &Word| match word {
-                    Word::Known(text) => glob_matches(Glob::from_stars(hazard).pieces(), text),
-                    _ => true,
-                };
-                return !texts.iter().any(covers) && request.words.iter().any(present);
+                return !required.iter().any(|glob| covers(glob)) && request.words.iter().enumerate().any(dangerous);
             }
             let parts = seen.options_of(hazard);
             let unnamed = parts.iter().any(|part| !named.contains(part));
@@ -406,7 +423,7 @@ fn hazardous(
                 spellings
                     .iter()
                     .filter(live)
-                    .any(|meant| seen.possible.iter().any(|option| table.may_mean(option, meant)))
+                    .any(|meant| seen.possible.iter().any(|option| !named.contains(option) && table.may_mean(option, meant)))
             };
             unnamed && parts.iter().all(present)
         })

@@ -51,6 +51,12 @@ impl<'a> Program<'a> {
         self.subs.iter().find(|(own, _)| own.as_slice() == path).map(|(_, entry)| entry)
     }
 
+    /// Whether anything of it executes, writes, deletes or sends, so that a rule must name it.
+    pub fn has_hazards(&self) -> bool {
+        let mut entries = std::iter::once(&self.entry).chain(self.subs.iter().map(|(_, entry)| entry));
+        !self.hazardous.is_empty() || entries.any(|entry| !entry.hazards.is_empty())
+    }
+
     /// The usual name of a sub-command.
     pub fn canonical_sub<'b>(&self, name: &'b str) -> &'b str
     where
