@@ -563,19 +563,29 @@ fn rewrites_are_clean() {
             let (old, new) = (compiled(&old_files, &mut map), compiled(&new_files, &mut map));
             let (wider, narrower, open) = reported(&old, &new, &map);
             prop_assert!(
-                wider.is_empty(),
+                wider.is_empty() && narrower.is_empty(),
                 "wider at {wider:?}, narrower at {narrower:?}\nold{old_files:?}\nnew{new_files:?}"
             );
             let [all, inconclusive] = counts.get();
-            // A narrowing that is none fails nobody's change; it is counted, and is to be mended.
-            counts.set([all + 1, inconclusive + u32::from(open || !narrower.is_empty())]);
+            counts.set([all + 1, inconclusive + u32::from(open)]);
             Ok(())
         })
     });
     finish(result);
     let [all, inconclusive] = counts.get();
     eprintln!("{all} rewrites, {inconclusive} inconclusive, slowest {:?}", budget.slowest.get());
-    assert!(all < 30 || inconclusive * 4 < all, "the engine gives up too often");
+    assert!(all < 30 || inconclusive * 10 < all, "the engine gives up too often");
+}
+
+/// Braces of programs are read program by program: `a a` is no cluster of options, `tar a` is.
+#[test]
+fn words_of_a_rule_are_read_as_its_programs_do() {
+    let old = common::one_map("commands", 2, "## Tier 1\n\n- `{tar,a} r`\n\n## Tier 3\n\n- `{a*,npm} i`\n");
+    let rules = "- `tar r`\n- `a r`\n\n## Tier 3\n\n- `a* i`\n- `npm i`\n";
+    let new = common::one_map("commands", 2, &format!("## Tier 1\n\n{rules}"));
+    let mut map = SourceMap::new();
+    let (old, new) = (compiled(&old, &mut map), compiled(&new, &mut map));
+    assert_eq!(reported(&old, &new, &map), (BTreeSet::new(), BTreeSet::new(), false));
 }
 
 /// A rule split at its braces says the same: `a` takes no options before a sub-command, so no

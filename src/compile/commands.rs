@@ -34,7 +34,10 @@ impl CommandRule<'_> {
             if globs.iter().any(Glob::is_any) {
                 continue;
             }
-            let known: Expr = Atom::Word(position, self.spellings(index, globs)).into();
+            let known = match index {
+                0 => self.per_program(&|spelling| Atom::Word(position, spelling.words(index, globs)).into()),
+                _ => Atom::Word(position, globs.clone()).into(),
+            };
             out.push(match reading {
                 Reading::Narrow => known,
                 Reading::Broad => Expr::One(vec![known, Atom::WordUnknown(position).into()]),
@@ -62,30 +65,6 @@ impl CommandRule<'_> {
                 None => self.no_hazard_of_any(),
             };
             out.extend((hazards != Expr::TRUE).then_some(hazards));
-        }
-        out
-    }
-
-    /// The first word as requests hold it: a sub-command by its usual name, and a cluster of
-    /// options with its dash.
-    fn spellings(&self, index: usize, globs: &[Glob]) -> Vec<Glob> {
-        let mut out = globs.to_vec();
-        if index > 0 {
-            return out;
-        }
-        for program in self.pattern.literal_programs().into_iter().flatten().filter_map(program) {
-            for text in globs.iter().filter_map(Glob::as_literal) {
-                let mut add = |text: &str| {
-                    let glob = Glob::literal(text);
-                    if !out.contains(&glob) {
-                        out.push(glob);
-                    }
-                };
-                add(program.canonical_sub(text));
-                if program.entry.bundle && !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic()) {
-                    add(&format!("-{text}"));
-                }
-            }
         }
         out
     }
@@ -270,10 +249,10 @@ impl CommandRule<'_> {
         if !own.is_empty() {
             out.push(Expr::from(Atom::HasAny(SetAttr::Options, own)).negated());
         }
-        out.extend(self.no_argument(&program.entry));
+        out.extend(self.no_argument(spelling, &program.entry));
         for (path, entry) in &program.subs {
             if self.meets(program, path) == Meets::Surely {
-                out.extend(self.no_argument(entry));
+                out.extend(self.no_argument(spelling, entry));
             }
             let options = hazards(entry);
             if options.is_empty() {
@@ -310,7 +289,7 @@ impl CommandRule<'_> {
 
     /// No argument that writes or executes, `of=*` of `dd` or `+*` of editors, unless a `with` names
     /// it or, where the pattern has no `**`, the word in its place does.
-    fn no_argument(&self, entry: &Entry<'static>) -> Option<Expr> {
+    fn no_argument(&self, spelling: &Spelling, entry: &Entry<'static>) -> Option<Expr> {
         let required: Vec<&Glob> = self.with.iter().flatten().filter_map(Item::as_argument).collect();
         let hazards = entry.hazards.iter().flat_map(|(options, _)| options).filter(|h| !h.starts_with('-'));
         let hazards: Vec<Glob> = hazards
@@ -326,7 +305,7 @@ impl CommandRule<'_> {
         }
         let mut places: Vec<Expr> = Vec::new();
         for (index, globs) in self.pattern.words.iter().enumerate() {
-            let globs = self.spellings(index, globs);
+            let globs = spelling.words(index, globs);
             let is_harmless = |hazards: Vec<Glob>| {
                 let tests: [Expr; 2] = [Atom::Word(index + 1, hazards).into(), Atom::WordUnknown(index + 1).into()];
                 Expr::All(tests.map(Expr::negated).into())
@@ -356,7 +335,7 @@ impl CommandRule<'_> {
         let mut out: Vec<String> = items.flat_map(|item| option_names(item, spelling.dashed)).collect();
         for (index, globs) in self.pattern.words.iter().enumerate() {
             // `tar cf` names `-c` and `-f`.
-            let globs = self.spellings(index, globs);
+            let globs = spelling.words(index, globs);
             let texts = globs.iter().filter_map(Glob::as_literal);
             out.extend(texts.flat_map(|text| crate::model::option_names(text, spelling.dashed)));
         }
@@ -426,6 +405,26 @@ struct Spelling {
 }
 
 impl Spelling {
+    /// The alternatives of a word as requests hold it: a sub-command by its usual name, and a
+    /// cluster of options with its dash.
+    fn words(&self, index: usize, globs: &[Glob]) -> Vec<Glob> {
+        let mut out = globs.to_vec();
+        let Some(program) = self.program.filter(|_| index == 0) else { return out };
+        for text in globs.iter().filter_map(Glob::as_literal) {
+            let mut add = |text: &str| {
+                let glob = Glob::literal(text);
+                if !out.contains(&glob) {
+                    out.push(glob);
+                }
+            };
+            add(program.canonical_sub(text));
+            if program.entry.bundle && !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic()) {
+                add(&format!("-{text}"));
+            }
+        }
+        out
+    }
+
     /// Whether an option is listed in full, so that it abbreviates no other.
     fn lists(&self, option: &str) -> bool {
         self.sure.iter().any(|entry| entry.lists(option))

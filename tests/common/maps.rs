@@ -138,7 +138,10 @@ fn options_of(entry: &Entry<'_>) -> Vec<String> {
     out.extend(entry.globals.iter().map(|global| global.option).filter(|option| !option.ends_with('*')));
     // Signs like that of `-?` would need quotes in an item.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.~:*+".contains(c);
-    out.into_iter().filter(|option| *option != "--" && option.chars().all(plain)).map(str::to_owned).collect()
+    // `msl:*` would read as an attribute.
+    let is_key = |option: &str| option.split_once(':').is_some_and(|(head, _)| head.chars().all(char::is_alphabetic));
+    let usable = |option: &&str| *option != "--" && !is_key(option) && option.chars().all(plain);
+    out.into_iter().filter(usable).map(str::to_owned).collect()
 }
 
 impl Vocabulary {
