@@ -1,8 +1,8 @@
 //! A compiled set in one file, made to be asked one question quickly (DESIGN 1, `polctl hook`).
 //!
-//! A head says what the bundle was compiled from, what normalising a line needs, and which
-//! policies can apply to which program; behind it stand the policies' texts. A reader parses the
-//! head and the few policies that it needs. The head names every source file with its digest;
+//! A head says what the bundle was compiled from and what normalising a line needs. An index has a
+//! line for each policy: the length of its text, and to which programs it can apply. Behind it
+//! stand the texts. A reader parses the head, and of the others the few that it needs. The head names every source file with its digest;
 //! that nobody changed the bundle itself is the signature's business.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::model::{FACTS_VERSION, Surface, TABLE_STAMP};
 use crate::source::SourceMap;
 
 /// First line of a bundle.
-pub const BUNDLE_MAGIC: &str = "polctl-bundle 1\n";
+pub const BUNDLE_MAGIC: &str = "polctl-bundle 2\n";
 /// Its usual name in a policy directory.
 pub const BUNDLE_NAME: &str = "polctl.bundle";
 /// Largest bundle that is read, in bytes.
@@ -44,11 +44,11 @@ pub struct BundleHead {
     pub zones: BTreeMap<String, Vec<String>>,
     /// Directories whose programs are the ones that rules mean.
     pub trusted_dirs: Vec<String>,
-    /// The policies in order; hand-written guardrails last.
-    pub policies: Vec<BundledPolicy>,
+    /// How many policies there are; hand-written guardrails stand last.
+    pub policies: usize,
 }
 
-/// One policy of a bundle.
+/// One policy of a bundle: a line of its index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundledPolicy {
@@ -58,9 +58,6 @@ pub struct BundledPolicy {
     /// What its condition names.
     #[serde(rename = "k")]
     pub keys: Option<Keys>,
-    /// Length of its text in bytes; texts stand in order behind the head.
-    #[serde(rename = "n")]
-    pub length: usize,
     /// Cedar policy id.
     #[serde(rename = "i")]
     pub id: String,
@@ -74,15 +71,10 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// The bundle of a compiled set, byte for byte determined by it. `sources` are the files that it was loaded from.
 pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)]) -> Vec<u8> {
     let config = &compiled.set.config;
-    let mut texts = String::new();
-    let mut policies = Vec::new();
+    let (mut index, mut texts) = (String::new(), String::new());
     let mut add = |surface: Option<Surface>, keys: Option<Keys>, id: &str, text: &str| {
-        policies.push(BundledPolicy {
-            surface: surface.map(|s| s.name().to_owned()),
-            keys,
-            length: text.len(),
-            id: id.to_owned(),
-        });
+        let policy = BundledPolicy { surface: surface.map(|s| s.name().to_owned()), keys, id: id.to_owned() };
+        index.push_str(&format!("{} {}\n", text.len(), json(&policy)));
         texts.push_str(text);
     };
     for policy in &compiled.policies {
@@ -109,9 +101,13 @@ pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)
         surfaces: compiled.set.surfaces.keys().map(|s| s.name().to_owned()).collect(),
         zones: config.zones.names().map(zone).collect(),
         trusted_dirs: config.trusted_dirs.clone(),
-        policies,
+        policies: compiled.policies.len() + compiled.guardrails.len(),
     };
-    // Strings, numbers and lists: there is nothing that could fail.
-    let head = serde_json::to_string(&head).unwrap_or_default();
-    format!("{BUNDLE_MAGIC}{}\n{head}\n{texts}", head.len()).into_bytes()
+    let head = json(&head);
+    format!("{BUNDLE_MAGIC}{}\n{head}\n{index}{texts}", head.len()).into_bytes()
+}
+
+/// Strings, numbers and lists as JSON on one line: there is nothing that could fail.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }

@@ -23,12 +23,18 @@ pub struct Keys {
 const COVERED: &str = "\u{1a}covered";
 
 impl Keys {
-    /// The keys of a policy that is only about requests that carry others.
+    /// What the text of keys that may be about a program has in it, one or the other: a quick test
+    /// before the text is parsed.
+    pub fn marks(program: &str) -> [String; 2] {
+        [program, COVERED].map(|name| serde_json::Value::from(name).to_string())
+    }
+
     /// Whether a policy with these keys can be about a command of this program.
     pub fn may_be_about(&self, program: &str) -> bool {
         self.names.iter().any(|name| name == program || name == COVERED)
     }
 
+    /// The keys of a policy that is only about requests that carry others.
     pub(super) fn covered() -> Self {
         Keys { names: vec![COVERED.to_owned()], words: None }
     }

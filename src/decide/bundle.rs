@@ -1,12 +1,13 @@
 //! A compiled bundle, asked through Cedar: only the policies that can apply are parsed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use cedar_policy::{PolicyId, PolicySet as CedarSet};
 
 use super::Slices;
-use crate::compile::{BUNDLE_MAGIC, BundleHead, CompileError, PolicyIndex};
+use crate::compile::{BUNDLE_MAGIC, BundleHead, BundledPolicy, CompileError, Keys, PolicyIndex};
 use crate::model::{FACTS_VERSION, Facts, PathPattern, Surface, TABLE_STAMP, ZoneMatcher, Zones};
 use crate::source::{SourceMap, Span};
 
@@ -36,12 +37,21 @@ pub struct Bundle {
     /// By surface and program: of the policies that can be about it. The index of the whole set
     /// would be made for each command anew.
     indexes: HashMap<(Surface, String), PolicyIndex>,
-    /// Where each policy's text stands.
-    places: Vec<std::ops::Range<usize>>,
+    /// Where each policy stands.
+    places: Vec<Place>,
     guardrails: Vec<usize>,
     /// Policies that were parsed, by position: parts of a line share them.
     parsed: HashMap<usize, cedar_policy::Policy>,
     slices: HashMap<(Surface, Vec<usize>), Rc<CedarSet>>,
+}
+
+/// Where a policy stands in the text.
+#[derive(Clone)]
+struct Place {
+    /// Its line of the index, without the length.
+    line: Range<usize>,
+    /// Its Cedar text.
+    policy: Range<usize>,
 }
 
 fn damaged(what: impl Into<String>) -> BundleError {
@@ -64,19 +74,12 @@ impl Bundle {
         if head.facts != FACTS_VERSION || head.table != TABLE_STAMP {
             return Err(BundleError::OtherVersion { by: head.polctl });
         }
-        let mut at = text.len() - rest.len() + length + 1;
-        let mut places = Vec::new();
-        for policy in &head.policies {
-            let end = at.checked_add(policy.length).filter(|end| text.get(at..*end).is_some());
-            let end = end.ok_or_else(|| damaged("its policies are cut off"))?;
-            places.push(at..end);
-            at = end;
-        }
-        if at != text.len() {
-            return Err(damaged("something stands behind its policies"));
-        }
-        let guardrails =
-            head.policies.iter().enumerate().filter(|(_, p)| p.surface.is_none()).map(|(at, _)| at).collect();
+        let index = text.len() - rest.len() + length + 1;
+        let places = places(&text, index, head.policies)?;
+        let is_guardrail = |place: &Place| text.get(place.line.clone()).is_some_and(|l| l.starts_with(r#"{"s":null"#));
+        // They stand last.
+        let count = places.iter().rev().take_while(|place| is_guardrail(place)).count();
+        let guardrails = (places.len() - count..places.len()).collect();
         let zones = zones(&head)?;
         Ok(Bundle {
             text,
@@ -95,20 +98,62 @@ impl Bundle {
         &self.head
     }
 
+    /// What the index says of a policy.
+    fn policy(&self, place: &Place) -> Result<BundledPolicy, CompileError> {
+        let line = self.text.get(place.line.clone()).unwrap_or("");
+        serde_json::from_str(line)
+            .map_err(|e| CompileError::Parse { what: "a line of the bundle's index".into(), source: Box::new(e) })
+    }
+
     /// The index of the policies that can be about a program; of all where none is named.
-    fn index(&self, surface: Surface, program: Option<&str>) -> PolicyIndex {
-        PolicyIndex::of_keys(self.head.policies.iter().enumerate().filter_map(|(position, policy)| {
-            let own = Surface::from_name(policy.surface.as_deref()?)?;
-            let about =
-                program.is_none_or(|program| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(program)));
-            (own == surface && about).then_some((position, own, policy.keys.as_ref()))
-        }))
+    fn index(&self, surface: Surface, program: Option<&str>) -> Result<PolicyIndex, CompileError> {
+        let marks = program.map(Keys::marks);
+        let mut found = Vec::new();
+        for (position, place) in self.places.iter().enumerate() {
+            let line = self.text.get(place.line.clone()).unwrap_or("");
+            let named = |marks: &[String; 2]| marks.iter().any(|mark| line.contains(mark.as_str()));
+            if marks.as_ref().is_some_and(|marks| !line.contains(r#""k":null"#) && !named(marks)) {
+                continue;
+            }
+            let policy = self.policy(place)?;
+            let own = policy.surface.as_deref().and_then(Surface::from_name) == Some(surface);
+            let about = program.is_none_or(|p| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(p)));
+            if own && about {
+                found.push((position, policy.keys));
+            }
+        }
+        Ok(PolicyIndex::of_keys(found.iter().map(|(position, keys)| (*position, surface, keys.as_ref()))))
     }
 
     /// Its zones.
     pub const fn zones(&self) -> &ZoneMatcher {
         &self.zones
     }
+}
+
+/// Where the policies stand, whose index begins at a byte of the text.
+fn places(text: &str, index: usize, count: usize) -> Result<Vec<Place>, BundleError> {
+    let cut_off = || damaged("its index is cut off");
+    let mut at = index;
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        let line = text.get(at..).and_then(|rest| rest.split('\n').next()).ok_or_else(cut_off)?;
+        let (length, json) = line.split_once(' ').ok_or_else(cut_off)?;
+        let length: usize = length.parse().map_err(|_| damaged("a line of its index has no length"))?;
+        lines.push((at + line.len() - json.len()..at + line.len(), length));
+        at += line.len() + 1;
+    }
+    let mut places = Vec::new();
+    for (line, length) in lines {
+        let end = at.checked_add(length).filter(|end| text.get(at..*end).is_some());
+        let end = end.ok_or_else(|| damaged("its policies are cut off"))?;
+        places.push(Place { line, policy: at..end });
+        at = end;
+    }
+    if at != text.len() {
+        return Err(damaged("something stands behind its policies"));
+    }
+    Ok(places)
 }
 
 fn zones(head: &BundleHead) -> Result<ZoneMatcher, BundleError> {
@@ -137,7 +182,7 @@ impl Slices for Bundle {
         };
         let key = (surface, name.unwrap_or("").to_owned());
         if !self.indexes.contains_key(&key) {
-            let index = self.index(surface, name);
+            let index = self.index(surface, name)?;
             self.indexes.insert(key.clone(), index);
         }
         let mut positions = self.indexes.get(&key).map(|index| index.candidates(surface, facts)).unwrap_or_default();
@@ -148,21 +193,19 @@ impl Slices for Bundle {
         }
         let mut set = CedarSet::new();
         for at in &key.1 {
-            let (Some(policy), Some(place)) = (self.head.policies.get(*at), self.places.get(*at)) else { continue };
-            let text = self.text.get(place.clone()).unwrap_or("");
-            let failed = |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse {
-                what: policy.id.clone(),
-                source,
-            };
+            let Some(place) = self.places.get(*at).cloned() else { continue };
             let parsed = if let Some(parsed) = self.parsed.get(at) {
                 parsed.clone()
             } else {
-                let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&policy.id)), text)
-                    .map_err(|e| failed(Box::new(e)))?;
+                let id = self.policy(&place)?.id;
+                let text = self.text.get(place.policy).unwrap_or("");
+                let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&id)), text)
+                    .map_err(|e| CompileError::Parse { what: id, source: Box::new(e) })?;
                 self.parsed.insert(*at, parsed.clone());
                 parsed
             };
-            set.add(parsed).map_err(|e| failed(Box::new(e)))?;
+            let what = parsed.id().to_string();
+            set.add(parsed).map_err(|e| CompileError::Parse { what, source: Box::new(e) })?;
         }
         let set = Rc::new(set);
         self.slices.insert(key, Rc::clone(&set));

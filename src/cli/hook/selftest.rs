@@ -71,7 +71,7 @@ pub(super) fn run(args: &HookArgs) -> u8 {
         let text = format!(
             "polctl hook: self-test ok: set `{}`, {verified}, {} policies, policy_id {}, {} lines in {} ms\n",
             head.set,
-            head.policies.len(),
+            head.policies,
             head.policy_id,
             NEVER_LOW.len(),
             elapsed.as_millis()
