@@ -156,7 +156,7 @@ fn everything_that_goes_wrong_is_a_denial() {
     }
     let text = String::from_utf8(whole.clone()).unwrap();
     for (from, to) in
-        [("\"facts\":", "\"facts\":1"), ("\"table\":", "\"table\":1"), ("polctl-bundle 1", "polctl-bundle 2")]
+        [("\"facts\":", "\"facts\":1"), ("\"table\":", "\"table\":1"), ("polctl-bundle 2", "polctl-bundle 3")]
     {
         std::fs::write(&bundle, text.replacen(from, to, 1)).unwrap();
         denied(hook(dir.path(), &[], &good), from);

@@ -36,7 +36,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
         return Ok(output::report(&report, &map, &super::args::OutputArgs::default()));
     };
     let zones = compiled.set.config.zones.matcher();
-    let cwd = working_directory(args);
+    let cwd = working_directory(args)?;
     let setting = Setting {
         trusted_dirs: &compiled.set.config.trusted_dirs,
         zones: &zones,
@@ -96,11 +96,15 @@ fn lines(args: &ExplainArgs) -> Result<(Surface, Vec<String>), Failure> {
 }
 
 /// The directory that relative paths are seen from.
-fn working_directory(args: &ExplainArgs) -> Option<String> {
+fn working_directory(args: &ExplainArgs) -> Result<Option<String>, Failure> {
     match &args.cwd {
-        Some(dir) if dir == "unknown" => None,
-        Some(dir) => Some(dir.clone()),
-        None => std::env::current_dir().ok().and_then(|dir| dir.to_str().map(str::to_owned)),
+        Some(dir) if dir == "unknown" => Ok(None),
+        Some(dir) if !dir.starts_with('/') => Err(Failure::usage(
+            format!("the working directory `{dir}` is relative"),
+            "write it in full, or `--cwd unknown`; without `--cwd` it is the directory that polctl runs in",
+        )),
+        Some(dir) => Ok(Some(dir.clone())),
+        None => Ok(std::env::current_dir().ok().and_then(|dir| dir.to_str().map(str::to_owned))),
     }
 }
 

@@ -178,7 +178,7 @@ pub(super) fn working_tree(dir: &Path) -> Result<DirTree, Failure> {
     if !dir.join(CONFIG_NAME).is_file() {
         return Err(Failure::Usage {
             message: format!("there is no `{CONFIG_NAME}` in `{}`", dir.display()),
-            help: "run polctl in the policy directory, or name it with `--dir`".into(),
+            help: "run polctl in the policy directory, or name it: `-C DIR`, for `explain` and `hook` `-p DIR`".into(),
         });
     }
     Ok(DirTree::new(dir, None))

@@ -43,7 +43,8 @@ pub struct SignArgs {
     #[arg(long, value_name = "NAME", default_value = ".git")]
     pub ignore: Vec<String>,
     /// Sequence of this version [default: one more than the existing envelope's]
-    #[arg(long, value_name = "N", conflicts_with = "add")]
+    // What JSON numbers hold exactly; the next one must be possible, too.
+    #[arg(long, value_name = "N", conflicts_with = "add", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
     pub sequence: Option<u64>,
     /// Days until the signature expires
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u16).range(1..=3660))]

@@ -11,7 +11,7 @@ use super::place::{Directories, is_no_file};
 use super::scripts;
 use super::unwrap::{Inside, called, inside};
 use crate::model::{CommandRequest, Glob, Place, Program, Request, Surface, Word, ZoneMatcher, program};
-use crate::parse::{Assignment, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
+use crate::parse::{Assignment, Evaluated, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
 /// Most requests that are taken from one line; a line with more is denied as a whole.
 pub const MAX_PARTS: usize = 4096;
@@ -19,7 +19,7 @@ pub const MAX_PARTS: usize = 4096;
 /// Most bytes that the requests of one line hold together; a line with more is denied as a whole.
 /// Behind a program that only a variable names, every word may begin a command, and each of these
 /// has the words behind it: that grows with the square of their number.
-pub const MAX_WEIGHT: usize = 8 << 20;
+pub const MAX_WEIGHT: usize = 2 << 20;
 
 /// What a word costs beside its text.
 const WORD: usize = 32;
@@ -82,7 +82,7 @@ impl Part {
 /// Takes a line of a command surface apart. On the sudo surface the line is the command behind
 /// `sudo`, which may stand there too; `-u USER` in front of it sets the user.
 pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
-    let mut walk = Walk { setting, out: Vec::new(), weight: 0, full: false };
+    let mut walk = Walk { setting, out: Vec::new(), weight: 0, full: false, evaluated: Evaluated::default() };
     let mut state = State {
         surface,
         dirs: Directories::start(setting.cwd),
@@ -101,19 +101,21 @@ pub fn parts(surface: Surface, line: &str, setting: &Setting<'_>) -> Vec<Part> {
         take_user(&mut script, &mut state);
     }
     walk.script(&script, &mut state);
+    if let Some(text) = walk.evaluated.danger().map(ToOwned::to_owned) {
+        let note = "it evaluates a variable that may hold a command, as arithmetic, an index or a name".to_owned();
+        walk.unread(&text, &state, note);
+    }
     if walk.out.is_empty() {
         // A comment, an assignment: what runs is as much as `:` does.
         walk.nothing(line, &state);
     }
     if walk.full {
-        walk.out.clear();
-        state.role = Role::Refused;
         let note = format!(
             "the line runs more than {MAX_PARTS} commands, shells in shells deeper than {MAX_DEPTH}, or more words \
              in more commands than polctl follows"
         );
-        walk.full = false;
-        walk.unread(line, &state, note);
+        let request = Request::Command(CommandRequest::new(surface, UNKNOWN, Vec::new()));
+        return vec![Part { request, role: Role::Refused, text: line.to_owned(), via: Vec::new(), notes: vec![note] }];
     }
     walk.out
 }
@@ -159,6 +161,8 @@ struct Walk<'a> {
     /// Bytes that `out` holds; see [`MAX_WEIGHT`].
     weight: usize,
     full: bool,
+    /// Of all scripts of the line: variables pass from one to the other.
+    evaluated: Evaluated,
 }
 
 /// The name of an environment assignment.
@@ -194,6 +198,7 @@ fn may_be_exported(name: &str) -> bool {
 
 impl Walk<'_> {
     fn script(&mut self, script: &Script, state: &mut State) {
+        self.evaluated.add(&script.evaluated);
         self.nodes(&script.nodes, state, false);
         for doubt in &script.doubts {
             let mut note = doubt.what.clone();
@@ -382,6 +387,9 @@ impl Walk<'_> {
         inner.inherited = state.inherited.iter().chain(redirects).filter(kept).cloned().collect();
         inner.wrappers.insert(name.to_owned());
         inner.env.extend(found.env);
+        if found.elsewhere {
+            inner.dirs = state.dirs.or(&Directories::anywhere());
+        }
         for command in &found.commands {
             let text = command.iter().map(|w| w.raw.as_str()).collect::<Vec<_>>().join(" ");
             if matches!(name, "sudo" | "doas") && state.surface == Surface::Commands {

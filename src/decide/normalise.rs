@@ -22,6 +22,7 @@ fn word(word: &ShellWord, ended: bool) -> Word {
     match &word.value {
         // The name that comes out may begin with a dash.
         Value::Files(pattern) if !ended && pattern.starts_with(['*', '?', '[']) => Word::Open,
+        Value::Known(text) if is_veiled_file(text) => Word::Value,
         // A path that climbs is matched as what it leads to.
         Value::Known(text) if climbs(text) => Word::Known(clean(text)),
         Value::Known(text) => Word::Known(text.clone()),
@@ -30,6 +31,19 @@ fn word(word: &ShellWord, ended: bool) -> Word {
         Value::Files(pattern) => Word::Files(pattern.clone()),
         Value::Any => Word::Open,
     }
+}
+
+/// A `file:` URL that does not say its path plainly: escapes, wildcards, a host.
+fn is_veiled_file(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.match_indices("file:").any(|(at, scheme)| {
+        let rest = lower.get(at + scheme.len()..).unwrap_or("");
+        // `profile:x` is none, `url=file:…` is one.
+        let begins = !lower.get(..at).unwrap_or("").ends_with(|c: char| c.is_ascii_alphanumeric());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~:@,".contains(c);
+        let path = rest.strip_prefix("//").unwrap_or(rest);
+        begins && rest.starts_with('/') && !(path.starts_with('/') && path.chars().all(plain))
+    })
 }
 
 /// Takes known options before the sub-command away, and those that may stand anywhere, so that

@@ -181,18 +181,33 @@ pub(super) fn is_no_file(path: &str) -> bool {
         || path.strip_prefix("/dev/fd/").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The zones that a file lies in, for tools that name one, or a pattern of names;
-/// [`Zones::UNKNOWN`] where that cannot be told.
+/// The zones that a file lies in, for tools that name one; [`Zones::UNKNOWN`] where that cannot be
+/// told. A pattern of names lies where the names lie that it spells: `**/.env*` is about `.env`,
+/// and `src/**` is no more about a file of that name than the directory `src` is.
 pub fn file_zones(path: &str, setting: &Setting<'_>) -> BTreeSet<String> {
     let dirs = Directories::start(setting.cwd);
-    let pattern = path.contains(['*', '?', '[', '{']);
-    let mut found = if pattern {
-        dirs.resolved(path).iter().flat_map(|path| setting.zones.files(&clean(path))).collect()
-    } else {
-        dirs.target(&Value::Known(path.to_owned()), setting.zones)
+    let spelled = |fill: &str| -> String {
+        let mut out = String::new();
+        for c in path.chars() {
+            match c {
+                '*' | '?' => out.push_str(fill),
+                '[' | ']' | '{' | '}' => {}
+                c => out.push(c),
+            }
+        }
+        out
     };
-    // In whatever directory it is, its own name may be enough to be guarded.
-    let named = if pattern { setting.zones.files(path) } else { setting.zones.argument(path) };
-    found.extend(named.into_iter().filter(|zone| Zones::GUARDED.contains(&zone.as_str())));
+    let names = if path.contains(['*', '?', '[', '{']) {
+        vec![spelled(""), spelled("x")]
+    } else {
+        vec![path.to_owned()]
+    };
+    let mut found = BTreeSet::new();
+    for name in names {
+        found.extend(dirs.target(&Value::Known(name.clone()), setting.zones));
+        // In whatever directory it is, its own name may be enough to be guarded.
+        let own = setting.zones.argument(&name);
+        found.extend(own.into_iter().filter(|zone| Zones::GUARDED.contains(&zone.as_str())));
+    }
     found
 }

@@ -22,6 +22,8 @@ pub(super) struct Inside {
     pub(super) carries: bool,
     /// It may run what the line does not hold, or polctl does not know where it stands.
     pub(super) opaque: Option<&'static str>,
+    /// What it runs, it runs in directories that nobody knows: `find -execdir`.
+    pub(super) elsewhere: bool,
     /// Words without the commands behind `-exec` and the like, where there are some.
     pub(super) own: Option<Vec<ShellWord>>,
     /// Users that `-u` and the like name.
@@ -180,6 +182,7 @@ fn exec(entries: &[&Entry<'static>], words: &[ShellWord]) -> Inside {
             rest = behind;
             continue;
         };
+        found.elsewhere |= option.is_some_and(|o| o.ends_with("dir"));
         let end = behind.iter().position(|w| w.value.known().is_some_and(|text| ends.contains(&text)));
         let (command, after) = behind.split_at(end.unwrap_or(behind.len()));
         let command: Vec<ShellWord> = command.iter().map(|word| placeholder(word, &["{}"])).collect();

@@ -83,8 +83,10 @@ pub fn judge(
     line: &str,
     setting: &Setting<'_>,
 ) -> Result<Verdict, CompileError> {
-    let mut out = Verdict { tier: Some(0), parts: Vec::new() };
-    for part in parts(surface, line, setting) {
+    let parts = parts(surface, line, setting);
+    // A line without a part was read by nobody.
+    let mut out = Verdict { tier: parts.first().map(|_| 0), parts: Vec::new() };
+    for part in parts {
         let judgement = judge_part(slices, part, setting)?;
         if rank(judgement.tier) > rank(out.tier) {
             out.tier = judgement.tier;

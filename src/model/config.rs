@@ -36,6 +36,8 @@ pub struct Config {
     pub policies: Vec<(String, Span)>,
     /// Guardrail globs in order.
     pub guardrails: Vec<(String, Span)>,
+    /// Manifest globs in order.
+    pub manifests: Vec<(String, Span)>,
     /// Path regions.
     pub zones: Zones,
     /// Trusted directories, sorted, without a trailing slash.

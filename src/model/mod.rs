@@ -3,6 +3,7 @@
 //! Nothing here reads text or knows Cedar. A value of this module means what DESIGN 3 says;
 //! if it could not, it could not be built.
 
+mod capability;
 mod config;
 mod egress;
 mod facts;
@@ -15,6 +16,9 @@ mod rule;
 mod tier;
 mod zones;
 
+pub use capability::{
+    CAPABILITY_RUNGS, CapabilityEntry, CapabilityRequest, Class, Grant, GpuMode, Level, Lifecycle, MAX_SEGMENTS, Manifest, PathError, Rate, Retry, RiskTier, Scope, Seconds, Subject, SubjectKind, Subtree, System, Target, homes, path_segments,
+};
 pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, Provenance};
 pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public};
 pub use facts::{BoolTerm, SetTerm, When};

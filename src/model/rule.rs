@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::{CommandPattern, Config, EgressPattern, Item, Surface, Tier, When};
+use super::{CommandPattern, Config, EgressPattern, Item, Manifest, Surface, Tier, When};
 use crate::source::Span;
 
 /// What a rule is matched by.
@@ -165,4 +165,6 @@ pub struct PolicySet {
     pub rules: Vec<Rule>,
     /// Text of the hand-written guardrails with their places, in order of name.
     pub guardrails: Vec<(Span, String)>,
+    /// Capability manifests, in order of path.
+    pub manifests: Vec<Manifest>,
 }

@@ -79,6 +79,19 @@ impl PathPattern {
         (head, &self.segments, self.rest)
     }
 
+    /// The subtrees that it covers; wider where it names a file alone, since nothing lies below one.
+    pub fn subtrees(&self) -> Vec<super::Subtree> {
+        let heads = match self.anchor {
+            Anchor::Home => super::homes().to_vec(),
+            Anchor::Root | Anchor::AnyDepth => vec![Vec::new()],
+        };
+        let place = |mut segments: Vec<Glob>| {
+            segments.extend(self.segments.iter().cloned());
+            super::Subtree { segments, any_depth: self.anchor == Anchor::AnyDepth }
+        };
+        heads.into_iter().map(place).collect()
+    }
+
     /// A path that it covers, as short as its text allows.
     pub fn sample(&self) -> String {
         let mut out = match self.anchor {

@@ -48,6 +48,7 @@ pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Co
         set: String::new(),
         policies: Vec::new(),
         guardrails: Vec::new(),
+        manifests: Vec::new(),
         zones: Zones::built_in(start),
         trusted_dirs: sorted(DEFAULT_TRUSTED_DIRS.map(str::to_owned)),
         trusted_dirs_span: start,
@@ -140,10 +141,22 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
             }
         }
         "levels" => levels(config, value, sink),
-        "manifests" => sink.push(
-            Finding::new(Code::NOT_SUPPORTED, key, "capability manifests cannot be judged by this version")
-                .help("remove the key until a version that knows manifests is in use; polctl will not pass what it did not read"),
-        ),
+        "manifests" => {
+            config.manifests = value.scalars("`manifests`", sink);
+            sink.push(
+                Finding::new(Code::NOT_SUPPORTED, key, "capability manifests cannot be judged by this version")
+                    .help("remove the key until a version that knows manifests is in use; polctl will not pass what it did not read"),
+            );
+            for (path, span) in &config.manifests {
+                let yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+                if !is_plain_relative(path) || !yaml || path.contains("**") {
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, *span, format!("`{path}` is no name of a manifest"))
+                            .help("write `capabilities/name.yaml` or `capabilities/*.yaml`"),
+                    );
+                }
+            }
+        }
         // Read last, when the names of all other files are known.
         "signing" => {}
         "retention" | "census" => sink.push(

@@ -116,7 +116,7 @@ pub(super) fn parse_egress(text: &str) -> Result<EgressPattern, Problem> {
     })
 }
 
-fn host_pattern(host: &str, bracketed: bool) -> Result<HostPattern, (String, &'static str)> {
+pub(super) fn host_pattern(host: &str, bracketed: bool) -> Result<HostPattern, (String, &'static str)> {
     if bracketed {
         let net = IpNet::from_str(host).ok().or_else(|| IpAddr::from_str(host).ok().map(IpNet::from));
         return match net {

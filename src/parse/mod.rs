@@ -8,6 +8,7 @@ mod attributes;
 mod command_pattern;
 mod config;
 mod egress_pattern;
+mod manifest;
 mod set;
 mod shell;
 mod text;
@@ -19,7 +20,7 @@ pub use config::unverified_envelope_name;
 pub(crate) use egress_pattern::parse_url;
 pub use set::{CONFIG_NAME, load};
 pub use shell::{
-    Assignment, Doubt, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line,
+    Assignment, Doubt, Evaluated, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line,
     quoted,
 };
 

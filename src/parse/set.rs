@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Sink, config, listed, nearest, text, tier_map};
+use super::{Sink, config, listed, manifest, nearest, text, tier_map};
 use crate::diag::{Code, Finding, Kind, info};
 use crate::model::{Config, Glob, PolicySet, Rule, SetTerm, Surface, SurfaceInfo, Tier, Zones};
 use crate::source::{FileId, MAX_FILES, SourceError, SourceMap, Span, Tree};
@@ -38,7 +38,7 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
     if config.policies.len() > MAX_FILES {
         return Err(SourceError::TooMany { tree: tree.label() });
     }
-    let mut set = PolicySet { surfaces: BTreeMap::new(), rules: Vec::new(), guardrails: Vec::new(), config };
+    let mut set = PolicySet { surfaces: BTreeMap::new(), rules: Vec::new(), guardrails: Vec::new(), manifests: Vec::new(), config };
     let mut read = BTreeSet::new();
     for (path, span) in set.config.policies.clone() {
         // Both were reported with the configuration.
@@ -57,6 +57,7 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
         set.rules.extend(parsed.rules);
     }
     guardrails(tree, map, sink, &mut set)?;
+    manifests(tree, map, sink, &mut set)?;
     check_ids(&set.rules, sink);
     check_zones(&set.config, &set.rules, sink);
     Ok(Some(set))
@@ -93,9 +94,10 @@ fn surface(set: &mut PolicySet, surface: Surface, unmatched: Tier, span: Span, s
     }
 }
 
-fn guardrails(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut PolicySet) -> Result<(), SourceError> {
+/// The files that globs of the configuration name, with the place of the glob.
+fn named(tree: &dyn Tree, globs: &[(String, Span)], sink: &mut Sink) -> Result<BTreeMap<String, Span>, SourceError> {
     let mut paths: BTreeMap<String, Span> = BTreeMap::new();
-    for (pattern, span) in &set.config.guardrails {
+    for (pattern, span) in globs {
         let (dir, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
         let prefix = if dir.is_empty() { String::new() } else { format!("{dir}/") };
         let names = if name.contains('*') {
@@ -104,7 +106,7 @@ fn guardrails(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut P
             if found.is_empty() {
                 sink.push(
                     Finding::new(Code::INVALID_VALUE, *span, format!("`{pattern}` names no file"))
-                        .help("remove the line, or add the guardrail"),
+                        .help("remove the line, or add the file"),
                 );
             }
             found
@@ -113,7 +115,11 @@ fn guardrails(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut P
         };
         paths.extend(names.into_iter().map(|n| (format!("{prefix}{n}"), *span)));
     }
-    for (path, span) in paths {
+    Ok(paths)
+}
+
+fn guardrails(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut PolicySet) -> Result<(), SourceError> {
+    for (path, span) in named(tree, &set.config.guardrails, sink)? {
         match file(tree, map, sink, &path) {
             Ok(Some(id)) => {
                 let text = map.text(id).to_owned();
@@ -123,6 +129,21 @@ fn guardrails(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut P
             Err(error) => sink.push(unreadable(&error, span)),
         }
     }
+    Ok(())
+}
+
+fn manifests(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut PolicySet) -> Result<(), SourceError> {
+    let paths = named(tree, &set.config.manifests, sink)?;
+    if paths.len() > MAX_FILES {
+        return Err(SourceError::TooMany { tree: tree.label() });
+    }
+    for (path, span) in paths {
+        match file(tree, map, sink, &path) {
+            Ok(id) => set.manifests.extend(id.and_then(|id| manifest::parse(id, &path, map, sink))),
+            Err(error) => sink.push(unreadable(&error, span)),
+        }
+    }
+    manifest::check(&set.manifests, sink);
     Ok(())
 }
 

@@ -31,6 +31,8 @@ pub(super) enum Kind {
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) span: Span,
+    /// Whether a scalar is `true` or `false` without quotes.
+    is_bool: bool,
 }
 
 /// A key and where it stands.
@@ -42,6 +44,7 @@ pub(super) struct Key {
 
 enum Raw {
     Null,
+    Bool(bool),
     Scalar(String),
     Seq(Vec<Spanned<Raw>>),
     Map(Vec<(Spanned<String>, Spanned<Raw>)>),
@@ -56,7 +59,7 @@ impl<'de> Deserialize<'de> for Raw {
                 f.write_str("a YAML value")
             }
             fn visit_bool<E>(self, v: bool) -> Result<Raw, E> {
-                Ok(Raw::Scalar(v.to_string()))
+                Ok(Raw::Bool(v))
             }
             fn visit_i64<E>(self, v: i64) -> Result<Raw, E> {
                 Ok(Raw::Scalar(v.to_string()))
@@ -129,8 +132,10 @@ pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Op
 
 fn convert(file: FileId, base: usize, text: &str, raw: Spanned<Raw>) -> Node {
     let span = span_of(file, base, text, raw.referenced);
+    let is_bool = matches!(raw.value, Raw::Bool(_));
     let kind = match raw.value {
         Raw::Null => Kind::Null,
+        Raw::Bool(value) => Kind::Scalar(value.to_string()),
         Raw::Scalar(text) => Kind::Scalar(text),
         Raw::Seq(items) => Kind::Seq(items.into_iter().map(|i| convert(file, base, text, i)).collect()),
         Raw::Map(entries) => Kind::Map(
@@ -143,7 +148,7 @@ fn convert(file: FileId, base: usize, text: &str, raw: Spanned<Raw>) -> Node {
                 .collect(),
         ),
     };
-    Node { kind, span }
+    Node { kind, span, is_bool }
 }
 
 fn span_of(file: FileId, base: usize, text: &str, at: Location) -> Span {
@@ -175,6 +180,22 @@ impl Node {
             );
             Vec::new()
         }
+    }
+
+    /// `true` or `false`, or a finding; the word in quotes is a text and neither.
+    pub(super) fn boolean(&self, what: &str, sink: &mut Sink) -> Option<bool> {
+        match &self.kind {
+            Kind::Scalar(text) if self.is_bool => return Some(text == "true"),
+            Kind::Scalar(text) => {
+                let message = format!("{what} is `true` or `false`, and `{text}` is here a text");
+                sink.push(Finding::new(Code::INVALID_VALUE, self.span, message).help("write the word without quotes"));
+            }
+            _ => sink.push(
+                Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be `true` or `false`"))
+                    .help("write one of the two words"),
+            ),
+        }
+        None
     }
 
     /// The entries of a mapping, or a finding.

@@ -13,9 +13,11 @@ use std::sync::Once;
 
 mod account;
 mod depth;
+mod evaluated;
 mod walk;
 mod word;
 
+pub use evaluated::Evaluated;
 pub use word::{Value, quoted};
 
 /// Longest line that is read, in bytes. A longer one is a [`Doubt`] as a whole.
@@ -34,6 +36,8 @@ pub struct Script {
     pub nodes: Vec<Node>,
     /// What could not be understood. A script with a doubt may do more than `nodes` say.
     pub doubts: Vec<Doubt>,
+    /// What the shell evaluates a second time.
+    pub evaluated: Evaluated,
 }
 
 /// Something in a line that polctl does not understand.
@@ -146,7 +150,7 @@ impl ShellWord {
 /// the grammar descends into each.
 pub fn parse_line(line: &str) -> Script {
     let doubt =
-        |what: &str| Script { nodes: Vec::new(), doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }] };
+        |what: &str| Script { doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }], ..Script::default() };
     if line.len() > MAX_LINE {
         return doubt("the line is longer than polctl reads");
     }

@@ -10,7 +10,7 @@ use brush_parser::{ParserOptions, parse_tokens};
 
 use super::account::{Ledger, NoTokens, tokens};
 use super::depth::groups_too_deep;
-use super::{Assignment, Doubt, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value};
+use super::{Assignment, Doubt, Evaluated, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value};
 
 /// The walk over one text.
 pub(super) struct Walk {
@@ -18,6 +18,7 @@ pub(super) struct Walk {
     pub(super) depth: usize,
     nodes: Vec<Node>,
     doubts: Vec<Doubt>,
+    pub(super) evaluated: Evaluated,
     ledger: Ledger,
     /// Redirects of the groups around the command at hand.
     outer: Vec<Redirect>,
@@ -42,6 +43,7 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
         folds,
         nodes: Vec::new(),
         doubts: Vec::new(),
+        evaluated: Evaluated::default(),
         ledger: Ledger::default(),
         outer: Vec::new(),
         piped: false,
@@ -49,7 +51,7 @@ pub(super) fn script(text: &str, depth: usize, folds: bool) -> Script {
         documents: if text.contains("<<") { text.to_owned() } else { String::new() },
     };
     walk.text(text);
-    Script { nodes: walk.nodes, doubts: walk.doubts }
+    Script { nodes: walk.nodes, doubts: walk.doubts, evaluated: walk.evaluated }
 }
 
 /// Whether the text is a complete program, and does not end in a comment.
@@ -114,6 +116,9 @@ impl Walk {
         for doubt in &found.doubts {
             self.doubt(doubt, text);
         }
+        if sets_by_redirect(text) {
+            self.doubt("`{NAME}` in front of a redirect sets that variable", text);
+        }
         if groups_too_deep(&found.tokens) {
             return self.doubt("groups in groups deeper than polctl follows", text);
         }
@@ -157,6 +162,7 @@ impl Walk {
             _ => None,
         };
         self.doubts.extend(inner.doubts);
+        self.evaluated.add(&inner.evaluated);
         self.nodes.push(Node::Group(Scope::Own, inner.nodes));
         printed
     }
@@ -269,9 +275,11 @@ impl Walk {
             CompoundCommand::Subshell(group) => self.group(Scope::Own, |walk| walk.list(&group.list)),
             CompoundCommand::ForClause(clause) => {
                 self.ledger.read(&clause.variable_name);
+                let mut values: Vec<Value> = Vec::new();
                 for word in clause.values.iter().flatten() {
-                    self.words_of(word);
+                    values.extend(self.words_of(word).into_iter().map(|word| word.value));
                 }
+                self.evaluated.looped(&clause.variable_name, &values);
                 self.assigned(&clause.variable_name, Value::Any);
                 self.group(Scope::Loop, |walk| walk.list(&clause.body.list));
             }
@@ -308,6 +316,8 @@ impl Walk {
             CompoundCommand::Coprocess(coprocess) => {
                 if let Some(name) = &coprocess.name {
                     self.ledger.read(&name.value);
+                    // Its descriptors go into a variable of that name.
+                    self.assigned(&name.value, Value::Any);
                 }
                 self.group(Scope::Own, |walk| walk.command(&coprocess.body));
             }
@@ -410,6 +420,8 @@ impl Walk {
         }
         let own = simple.redirects.get(self.outer.len()..).unwrap_or_default();
         simple.text = shown(command, &simple.words, own);
+        simple.words.iter().for_each(|word| self.evaluated.word(&word.value));
+        self.evaluated.command(&simple);
         self.nodes.push(Node::Simple(simple));
     }
 
@@ -455,7 +467,8 @@ impl Walk {
         self.outer = outer;
     }
 
-    fn assignment(&mut self, assignment: &AstAssignment) -> Assignment {
+    fn assignment(&mut self, ast: &AstAssignment) -> Assignment {
+        let assignment = ast;
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
@@ -463,6 +476,7 @@ impl Walk {
                 name.clone()
             }
         };
+        let mut elements_known = true;
         let value = match &assignment.value {
             AssignmentValue::Scalar(word) => self.word(&word.value),
             AssignmentValue::Array(elements) => {
@@ -474,12 +488,22 @@ impl Walk {
                         self.ledger.read(&format!("[{}]={}", index.value, word.value));
                     }
                     self.ledger.read(&word.value);
-                    self.word(&word.value);
+                    let value = self.word(&word.value);
+                    elements_known &= value.known().is_some();
+                    self.evaluated.word(&value);
                 }
                 Value::Any
             }
         };
-        Assignment { name, value }
+        let number = match &assignment.value {
+            AssignmentValue::Scalar(word) => is_arithmetic_alone(&word.value),
+            AssignmentValue::Array(_) => false,
+        };
+        let assignment = Assignment { name, value };
+        let known = Assignment { name: assignment.name.clone(), value: Value::Known(String::new()) };
+        let is_list = matches!(&ast.value, AssignmentValue::Array(_));
+        self.evaluated.assigned(if is_list && elements_known { &known } else { &assignment }, number);
+        assignment
     }
 
     fn words_of(&mut self, word: &Word) -> Vec<ShellWord> {
@@ -488,6 +512,10 @@ impl Walk {
     }
 
     fn target(&mut self, word: &Word) -> ShellWord {
+        if word.value.starts_with('!') {
+            // zsh overwrites what stands behind it.
+            self.doubt("`>!` has another meaning in some shells", &word.value);
+        }
         let mut words = self.words_of(word);
         match (words.pop(), words.is_empty()) {
             (Some(word), true) => word,
@@ -571,6 +599,23 @@ impl Walk {
             }
         }
     }
+}
+
+/// `{NAME}>file`: the shell opens it, and puts the descriptor's number into the variable.
+fn sets_by_redirect(text: &str) -> bool {
+    text.match_indices('}').any(|(at, _)| {
+        let name = text.get(..at).and_then(|head| head.rsplit_once('{')).map_or("", |(_, name)| name);
+        let redirects = text.get(at + 1..).is_some_and(|rest| rest.starts_with(['<', '>']));
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let parameter = text.get(..at).and_then(|head| head.rsplit_once('{')).is_some_and(|(head, _)| head.ends_with('$'));
+        redirects && !parameter && !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a word is one `$((…))` and nothing else, so that it is a number.
+fn is_arithmetic_alone(word: &str) -> bool {
+    let inner = word.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
+    inner.is_some_and(|inner| !inner.contains("))") && !inner.contains("$(("))
 }
 
 /// Whether the operands are evaluated as arithmetic (Bash 6.4).

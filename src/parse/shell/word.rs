@@ -148,8 +148,10 @@ impl Walk {
         };
         let mut sum = Sum { certain: true, ..Sum::default() };
         self.pieces(&pieces, &source, &mut sum);
-        if sum.globs && pieces.iter().any(|p| matches!(&p.piece, WordPiece::Text(t) if t.contains('('))) {
-            // Some shells run what stands in `*(e:…:)`.
+        let extended = |text: &str| ["@(", "+(", "!(", "?(", "*("].iter().any(|sign| text.contains(sign));
+        let grouped = |text: &str| text.contains('(') && (sum.globs || extended(text));
+        if pieces.iter().any(|p| matches!(&p.piece, WordPiece::Text(text) if grouped(text))) {
+            // Some shells run what stands in `*(e:…:)`, and name files by `@(a|b)`.
             self.doubt("a file name pattern with parentheses", raw);
         }
         let tail = std::mem::take(&mut sum.tail);
@@ -257,6 +259,11 @@ impl Walk {
                 self.doubt("an expansion that polctl cannot read", text);
                 sum.unknown(!quoted);
             }
+            // `$[x]` is arithmetic in an old spelling, and nothing in other shells.
+            WordPiece::Text(text) if text.contains("$[") => {
+                self.evaluated.arithmetic(text);
+                sum.unknown(!quoted);
+            }
             WordPiece::Text(text) if quoted => sum.literal(text),
             WordPiece::Text(text) => sum.plain(text),
             WordPiece::SingleQuotedText(text) => sum.literal(text),
@@ -297,6 +304,7 @@ impl Walk {
                 }
             }
             WordPiece::ArithmeticExpression(expr) => {
+                self.evaluated.arithmetic(&expr.value);
                 self.deeper(&expr.value, |walk, text| {
                     walk.expandable(text);
                 });
@@ -320,6 +328,7 @@ impl Walk {
             self.doubt("`${(` has another meaning in some shells", source);
         }
         if let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+            self.evaluated.parameter(inner);
             self.deeper(inner, |walk, text| {
                 walk.expandable(text);
                 if text.contains(['\'', '"']) {

@@ -1,0 +1,149 @@
+//! What no manifest can lift (DESIGN 4).
+
+use ipnet::IpNet;
+
+use super::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text};
+use crate::compile::Effect;
+use crate::model::{
+    CAPABILITY_RUNGS, Class, Config, Glob, NON_PUBLIC, Provenance, RiskTier, Subtree, homes,
+};
+
+/// Sockets through which one rules the whole machine.
+const SOCKETS: [&str; 6] = [
+    "/var/run/docker.sock",
+    "/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/podman/podman.sock",
+    "/run/crio/crio.sock",
+    "/run/user/*/docker.sock",
+];
+
+/// In homes: keys, and what a login shell or a program runs by itself.
+const IN_HOMES: [&str; 18] = [
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".kshrc",
+    ".config/fish",
+    ".config/systemd",
+    ".config/autostart",
+    ".local/bin",
+    "bin",
+];
+
+/// Elsewhere: where programs come from, what shells read, what keeps a sandbox closed.
+const SYSTEM: [&str; 22] = [
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/bin",
+    "/sbin",
+    "/opt/bin",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/bash.bashrc",
+    "/etc/zsh",
+    "/etc/environment",
+    "/etc/ld.so.preload",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/polctl",
+    "/etc/apparmor.d",
+    "/etc/selinux",
+    "/sys",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/dev/kmem",
+];
+
+fn subtree(path: &str) -> Subtree {
+    let segments = path.trim_start_matches('/').split('/').map(Glob::from_stars).collect();
+    Subtree { segments, any_depth: false }
+}
+
+/// Places that nobody may write, whatever is granted: those above, the trusted directories, and the
+/// policy store.
+fn protected(config: &Config) -> Vec<Subtree> {
+    let mut out: Vec<Subtree> = SYSTEM.iter().map(|path| subtree(path)).collect();
+    for home in homes() {
+        for name in IN_HOMES {
+            let mut segments = home.clone();
+            segments.extend(name.split('/').map(Glob::literal));
+            out.push(Subtree { segments, any_depth: false });
+        }
+    }
+    out.extend(config.trusted_dirs.iter().map(|dir| subtree(dir)));
+    for (patterns, _) in config.zones.get("policy") {
+        out.extend(patterns.iter().flat_map(crate::model::PathPattern::subtrees));
+    }
+    let mut seen: Vec<Subtree> = Vec::new();
+    out.retain(|place| {
+        let new = !seen.contains(place);
+        seen.push(place.clone());
+        new
+    });
+    out
+}
+
+/// The guardrails of a set.
+pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
+    let mut out = Vec::new();
+    let unattended = 0..RiskTier::Ask.number();
+    let always = 0..CAPABILITY_RUNGS;
+    let mut forbid = |name: &str, class: Class, rungs: std::ops::Range<u8>, what, condition| {
+        out.push(CapabilityPolicy {
+            id: format!("guardrail/{}/{name}", class.name()),
+            effect: Effect::Forbid,
+            class,
+            rungs,
+            subject: None,
+            condition,
+            origin: CapabilityOrigin::Guardrail(what),
+        });
+    };
+    let under = |places: Vec<Subtree>| -> Condition {
+        Condition::one(places.into_iter().map(|place| CapabilityAtom::Under(place).into()).collect())
+    };
+    let text = |field, value: &str| Condition::from(CapabilityAtom::Text(field, vec![value.to_owned()]));
+    let fact = |fact| Condition::from(CapabilityAtom::Fact(fact));
+    let nets: Vec<IpNet> = NON_PUBLIC.iter().filter_map(|net| net.parse().ok()).collect();
+    forbid("non-public", Class::NetEgress, always.clone(), "addresses that are not public", CapabilityAtom::Reaches(nets).into());
+    let sockets = under(SOCKETS.iter().map(|path| subtree(path)).collect());
+    forbid("socket", Class::FsScope, always.clone(), "sockets that rule the machine", sockets);
+    let protected = protected(config);
+    let writes = Condition::all(vec![fact(Fact::Write), under(protected.clone())]);
+    forbid("protected", Class::FsScope, always.clone(), "places that nobody may write", writes);
+    forbid("protected", Class::Persistence, always.clone(), "places that nobody may write", under(protected));
+    forbid("raw", Class::Credentials, always.clone(), "credentials themselves", fact(Fact::Raw));
+    forbid("input", Class::Peripheral, always.clone(), "injected input", text(Text::Kind, "input_inject"));
+    let root: Vec<String> = ["CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_SYS_RAWIO", "CAP_BPF"].map(str::to_owned).into();
+    forbid("near-root", Class::InstallPrivileged, always, "capabilities that are nearly root", CapabilityAtom::Text(Text::Name, root).into());
+    for class in Class::ALL {
+        if config.provenance == Provenance::Enforce {
+            forbid("provenance", class, unattended.clone(), "inputs from outside the session", fact(Fact::External));
+        }
+        // Of external content, sensitive data and a way out, two at most without a person.
+        let leaves = match class {
+            Class::NetEgress => Some(Condition::All(Vec::new())),
+            Class::Clipboard => Some(text(Text::Kind, "copy_out")),
+            Class::Grant => Some(Condition::from(CapabilityAtom::Level(crate::model::Level::Draft)).negated()),
+            _ => None,
+        };
+        if let Some(leaves) = leaves {
+            let all = vec![fact(Fact::External), fact(Fact::Sensitive), leaves];
+            let what = "external content, sensitive data and a way out together";
+            forbid("three", class, unattended.clone(), what, Condition::all(all));
+        }
+    }
+    out
+}
