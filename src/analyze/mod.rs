@@ -3,6 +3,7 @@
 //! Owns the verdict. Everything that cannot be decided becomes an `inconclusive` finding;
 //! nothing here ever treats "unknown" as "fine".
 
+mod capability;
 mod compare;
 mod configuration;
 pub mod exact;
@@ -11,6 +12,7 @@ mod lint;
 mod sample;
 mod typed;
 
+pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
 
@@ -19,7 +21,7 @@ use compare::{Numbers, newly_allowed_numbered};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use crate::compile::{CompileError, Compiled, Effect, Policy, compile, render, schema_text};
+use crate::compile::{CompileError, Compiled, Effect, Policy, compile, render, schema_of};
 use crate::decide::Decider;
 use crate::diag::Finding;
 use crate::model::Surface;
@@ -58,6 +60,7 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         adapted = compile(set, old.guardrails.clone());
         &adapted
     };
+    findings.extend(capability::compare(old, new, map)?);
     let spaces: BTreeMap<Surface, Space<'_>> = Surface::ALL
         .into_iter()
         .map(|surface| (surface, Space::new(surface, &new_zones, &new.set.config.zones)))
@@ -165,7 +168,7 @@ pub fn validate(compiled: &Compiled, policies: &[&Policy], map: &SourceMap) -> R
     if policies.is_empty() {
         return Ok(());
     }
-    let (schema, _) = cedar_policy::Schema::from_cedarschema_str(&schema_text(compiled.set.surfaces.keys().copied()))
+    let (schema, _) = cedar_policy::Schema::from_cedarschema_str(&schema_of(&compiled.set))
         .map_err(|e| CompileError::Parse { what: "schema".into(), source: Box::new(e) })?;
     let mut set = cedar_policy::PolicySet::new();
     for policy in policies {

@@ -115,10 +115,13 @@ pub struct ApprovalArgs {
 /// Arguments of `diff`.
 #[derive(Debug, ClapArgs)]
 pub struct DiffArgs {
-    /// The old version: a directory or a git revision
+    /// The old version: a directory or a git revision; with `--within` the parent's manifest
     pub old: String,
-    /// The new version: a directory or a git revision
+    /// The new version: a directory or a git revision; with `--within` the child's manifest
     pub new: String,
+    /// Prove that a capability manifest stays within another: `polctl diff --within PARENT CHILD`
+    #[arg(long)]
+    pub within: bool,
     /// The policy directory that git revisions are read for
     #[arg(long, short = 'C', default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
@@ -139,6 +142,13 @@ pub struct CompileArgs {
     /// Write `polctl.bundle` into the policy directory, for `polctl hook`
     #[arg(long, conflicts_with = "output")]
     pub bundle: bool,
+    /// List what this system can enforce of each class of capabilities, and what only the proxy or nobody can
+    #[arg(long, value_name = "linux|macos|windows", conflicts_with_all = ["output", "bundle"], value_parser = system)]
+    pub target: Option<crate::model::System>,
+}
+
+fn system(text: &str) -> Result<crate::model::System, String> {
+    crate::model::System::from_name(text).ok_or_else(|| format!("systems are {}", crate::model::System::NAMES.join(", ")))
 }
 
 /// Arguments of `explain`.

@@ -55,7 +55,7 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
         if new.set.rules.len() > 3_000 {
             output::progress("checking the rules");
         }
-        lints(new, &mut findings)?;
+        lints(new, &map, &mut findings)?;
     }
     let (mut old, mut compared, mut approved) = (None, None, Vec::new());
     if let Some(base) = base {

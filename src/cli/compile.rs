@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::args::{CompileArgs, Format, OutputArgs};
 use super::session::{Failure, exit_code, read, working_tree};
 use super::{exit, output};
-use crate::analyze::validate;
-use crate::compile::{BUNDLE_NAME, Compiled, Effect, Policy, bundle, render, schema_text};
+use crate::analyze::{enforcement, validate, validate_capabilities};
+use crate::compile::{BUNDLE_NAME, Compiled, Effect, Policy, bundle, capability_text, render, schema_of, template_text};
 use crate::diag::{Level, sort};
-use crate::model::{FACTS_VERSION, Surface};
+use crate::model::{Class, FACTS_VERSION, Surface, System};
 use crate::report::Report;
 use crate::source::{SourceMap, Tree};
 
@@ -68,6 +68,10 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
     }
     let all: Vec<&Policy> = compiled.policies.iter().collect();
     validate(&compiled, &all, &map)?;
+    validate_capabilities(&compiled, &map)?;
+    if let Some(target) = args.target {
+        return Ok(output::print(&enforcements(&compiled, target)).map_or_else(|code| code, |()| exit::OK));
+    }
     if args.bundle {
         let sources = sources(&tree, &map)?;
         let bytes = bundle(&compiled, &map, &sources);
@@ -91,7 +95,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             write_all(dir, &files)?;
             let text = format!(
                 "polctl compile: {} policies from {} rules in `{}`\npolicy_id {}\n",
-                compiled.policies.len() + compiled.guardrails.len(),
+                compiled.policies.len() + compiled.capabilities.len() + compiled.guardrails.len(),
                 compiled.set.rules.len(),
                 dir.display(),
                 compiled.policy_id()
@@ -112,11 +116,17 @@ pub(super) fn files(compiled: &Compiled, map: &SourceMap) -> Result<BTreeMap<Str
         }
         files.insert(format!("{surface}.cedar"), pretty(&text)?);
     }
+    if !compiled.capabilities.is_empty() {
+        let all = compiled.capabilities.iter().map(|policy| capability_text(policy, map));
+        files.insert("capabilities.cedar".into(), pretty(&capability_head(compiled, "policies", all))?);
+        let all = compiled.capabilities.iter().filter_map(|policy| template_text(policy, map));
+        files.insert("capability-templates.cedar".into(), pretty(&capability_head(compiled, "templates to link for a session", all))?);
+    }
     if !compiled.guardrails.is_empty() {
         let text: String = compiled.guardrails.iter().map(|g| format!("{}\n", g.text)).collect();
         files.insert("guardrails.cedar".into(), pretty(&text)?);
     }
-    files.insert("schema.cedarschema".into(), schema_text(compiled.set.surfaces.keys().copied()));
+    files.insert("schema.cedarschema".into(), schema_of(&compiled.set));
     files.insert("index.json".into(), index(compiled, map));
     Ok(files)
 }
@@ -127,6 +137,37 @@ fn head(surface: Surface, compiled: &Compiled) -> String {
         surface.name(),
         compiled.set.config.set
     )
+}
+
+fn capability_head(compiled: &Compiled, what: &str, texts: impl Iterator<Item = String>) -> String {
+    let mut out = format!(
+        "// capabilities of policy set {}: {what}, compiled by polctl. Do not edit: each names the line it comes from.\n",
+        compiled.set.config.set
+    );
+    for text in texts {
+        out.push('\n');
+        out.push_str(&text);
+    }
+    out
+}
+
+/// What a system enforces of each class, and which manifests rely on the rest.
+fn enforcements(compiled: &Compiled, target: System) -> String {
+    let mut out = format!("what {target} enforces of each class\n");
+    for row in enforcement(target) {
+        let users = compiled.set.manifests.iter().filter(|manifest| match row.class {
+            Class::Grant => !manifest.grants.is_empty(),
+            class => manifest.entries_of(class).next().is_some(),
+        });
+        let users: Vec<String> = users.map(|manifest| manifest.subject.to_string()).collect();
+        out.push_str(&format!("\n{}\n", row.class));
+        out.push_str(&format!("  the system: {}\n", row.system.unwrap_or("nothing")));
+        out.push_str(&format!("  beyond it:  {}\n", row.beyond.unwrap_or("nothing")));
+        if !users.is_empty() {
+            out.push_str(&format!("  used by:    {}\n", users.join(", ")));
+        }
+    }
+    out
 }
 
 /// Cedar's own formatting.

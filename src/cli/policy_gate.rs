@@ -58,7 +58,7 @@ pub(super) fn fingerprint(finding: &Finding) -> Digest {
 
 /// Whether an approval can let it pass.
 pub(super) fn is_widening(finding: &Finding) -> bool {
-    matches!(finding.code, Code::WIDENING | Code::CONFIG_WIDENING)
+    matches!(finding.code, Code::WIDENING | Code::CONFIG_WIDENING | Code::CAPABILITY_WIDENING)
 }
 
 pub(super) fn digest(policy_id: &str) -> Result<Digest, Failure> {

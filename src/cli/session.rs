@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::exit;
-use crate::analyze::{AnalyzeError, lint};
+use crate::analyze::{AnalyzeError, lint, lint_capabilities};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
 use crate::parse::{CONFIG_NAME, load};
@@ -200,8 +200,9 @@ pub(super) fn read(
 }
 
 /// The lints of one version, levels as configured.
-pub(super) fn lints(compiled: &Compiled, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+pub(super) fn lints(compiled: &Compiled, map: &SourceMap, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let mut own = lint(compiled)?;
+    own.extend(lint_capabilities(compiled, map)?);
     for finding in &mut own {
         if let Some(level) = compiled.set.config.levels.get(&finding.code) {
             finding.level = finding.level.max(*level);

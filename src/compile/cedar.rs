@@ -285,7 +285,7 @@ pub(crate) fn cedar_address(address: IpAddr) -> String {
 }
 
 /// A Cedar string literal.
-fn string(text: &str) -> String {
+pub(super) fn string(text: &str) -> String {
     let mut out = String::from("\"");
     escape_into(&mut out, text, false);
     out.push('"');
@@ -293,7 +293,7 @@ fn string(text: &str) -> String {
 }
 
 /// A Cedar `like` pattern for the whole text.
-fn pattern(glob: &Glob) -> String {
+pub(super) fn pattern(glob: &Glob) -> String {
     let mut out = String::from("\"");
     for piece in glob.pieces() {
         match piece {

@@ -34,10 +34,16 @@ impl CommandRule<'_> {
             if globs.iter().any(Glob::is_any) {
                 continue;
             }
-            let known = match index {
-                0 => self.per_program(&|spelling| Atom::Word(position, spelling.words(index, globs)).into()),
-                _ => Atom::Word(position, globs.clone()).into(),
-            };
+            let known = self.per_program(&|spelling| {
+                let mut words = spelling.words(index, globs);
+                if reading == Reading::Broad && spelling.program.is_some_and(|program| program.abbreviates) {
+                    let names = globs.iter().filter_map(Glob::as_literal).filter(|name| !name.starts_with('-'));
+                    words.extend(names.flat_map(shortened));
+                    words.sort();
+                    words.dedup();
+                }
+                Atom::Word(position, words).into()
+            });
             out.push(match reading {
                 Reading::Narrow => known,
                 Reading::Broad => Expr::One(vec![known, Atom::WordUnknown(position).into()]),
@@ -242,8 +248,9 @@ impl CommandRule<'_> {
         let may_be = |at: usize, names: Vec<Glob>| {
             Expr::One(vec![Atom::Word(at, names).into(), Atom::WordUnknown(at).into()])
         };
+        let spelled = |name: &str| if program.abbreviates { shortened(name) } else { vec![Glob::literal(name)] };
         let here = |path: &[&str]| -> Vec<Expr> {
-            path.iter().enumerate().map(|(at, name)| may_be(at + 1, vec![Glob::literal(name)])).collect()
+            path.iter().enumerate().map(|(at, name)| may_be(at + 1, spelled(name))).collect()
         };
         let own = hazards(&program.entry);
         if !own.is_empty() {
@@ -273,10 +280,24 @@ impl CommandRule<'_> {
         for (path, _) in &program.hazardous {
             if self.meets(program, path) != Meets::Never && !self.names(program, path) {
                 match path.as_slice() {
-                    [only] => first.push(Glob::literal(only)),
+                    [only] => {
+                        let aliases = program.sub_aliases.iter().filter(|(name, _)| name == only).flat_map(|(_, others)| others);
+                        first.extend(std::iter::once(only).chain(aliases.filter(|_| program.abbreviates)).flat_map(|name| spelled(name)));
+                    }
                     path => out.push(Expr::All(here(path)).negated()),
                 }
             }
+        }
+        if program.abbreviates {
+            // A name that is one by itself, or that the rule names, shortens no other.
+            let own = spelling.words(0, self.pattern.words.first().map_or(&[], Vec::as_slice));
+            let named = |glob: &Glob| own.contains(glob) && glob.as_literal().is_some();
+            first.retain(|glob| !named(glob) && !program.known.iter().any(|name| glob.as_literal() == Some(name)));
+            first.sort();
+            first.dedup();
+        }
+        if let Some(condition) = self.known(spelling, program) {
+            out.push(condition);
         }
         if !first.is_empty() {
             out.push(may_be(1, first).negated());
@@ -285,6 +306,20 @@ impl CommandRule<'_> {
             1 => out.pop().unwrap_or(Expr::TRUE),
             _ => Expr::All(out),
         }
+    }
+
+    /// Where a wildcard stands for the sub-command, only those that the table knows to be harmless,
+    /// or that the rule names.
+    fn known(&self, spelling: &Spelling, program: &Program<'static>) -> Option<Expr> {
+        let globs = self.pattern.words.first().map(|globs| spelling.words(0, globs)).unwrap_or_default();
+        let literal = !globs.is_empty() && globs.iter().all(|glob| glob.as_literal().is_some());
+        if program.known.is_empty() || literal {
+            return None;
+        }
+        let mut words: Vec<Glob> = globs.into_iter().filter(|glob| glob.as_literal().is_some()).collect();
+        words.extend(program.known.iter().filter(|name| **name != "-").map(|name| Glob::literal(name)));
+        let word = Atom::Word(1, words).into();
+        Some(if program.known.contains(&"-") { Expr::One(vec![Atom::CountIs(0).into(), word]) } else { word })
     }
 
     /// No argument that writes or executes, `of=*` of `dd` or `+*` of editors, unless a `with` names
@@ -523,6 +558,11 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// A name, and every way to shorten it.
+fn shortened(name: &str) -> Vec<Glob> {
+    name.char_indices().filter_map(|(at, c)| name.get(..at + c.len_utf8())).map(Glob::literal).collect()
 }
 
 /// Every way to shorten a long option; GNU and others take one that is unambiguous (cases S06).

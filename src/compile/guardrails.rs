@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use cedar_policy::{Effect as CedarEffect, PolicyId, PolicySet as CedarSet};
 
-use super::schema_text;
+use super::schema_of;
 use crate::diag::{Code, Finding};
 use crate::model::PolicySet;
 use crate::source::Span;
@@ -28,7 +28,7 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
     if set.guardrails.is_empty() {
         return out;
     }
-    let schema = cedar_policy::Schema::from_cedarschema_str(&schema_text(set.surfaces.keys().copied()))
+    let schema = cedar_policy::Schema::from_cedarschema_str(&schema_of(set))
         .map(|(schema, _)| schema);
     for (span, text) in &set.guardrails {
         let parsed = match CedarSet::from_str(text) {

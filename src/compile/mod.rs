@@ -5,6 +5,7 @@
 //! `unmatched` become policies too. The same input always gives the same bytes.
 
 mod bundle;
+mod capability;
 mod cedar;
 mod commands;
 mod egress;
@@ -14,13 +15,18 @@ mod implies;
 mod index;
 mod schema;
 
+pub use capability::{
+    CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name,
+    capability_policies, capability_schema, capability_text, declared, policies_of, template_text,
+};
 pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
+pub(crate) use capability::{cedar_time, request_path, request_text};
 pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
 pub use guardrails::{Guardrail, parse_guardrails};
 pub use index::{Keys, PolicyIndex};
-pub use schema::schema_text;
+pub use schema::{schema_of, schema_text};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -29,7 +35,7 @@ use sha2::{Digest, Sha256};
 
 use self::commands::{CommandRule, Reading};
 use crate::model::{
-    FACTS_VERSION, Glob, HostPattern, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface, carriers, program,
+    FACTS_VERSION, Glob, Grant, HostPattern, Matcher, PolicySet, Provenance, RUNGS, Rule, Surface, carriers, program,
     program_table,
 };
 
@@ -116,6 +122,8 @@ pub struct Compiled {
     pub set: PolicySet,
     /// All policies, in order of surface, rule and effect.
     pub policies: Vec<Policy>,
+    /// Policies about capabilities, guardrails first, then in order of manifest.
+    pub capabilities: Vec<CapabilityPolicy>,
     /// Hand-written guardrails, in order of file.
     pub guardrails: Vec<Guardrail>,
 }
@@ -133,7 +141,8 @@ pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
             policies.extend(rule_policies(&set, index, rule));
         }
     }
-    Compiled { set, policies, guardrails }
+    let capabilities = capability_policies(&set);
+    Compiled { set, policies, capabilities, guardrails }
 }
 
 fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
@@ -202,6 +211,9 @@ fn first_words(pattern: &crate::model::CommandPattern) -> Option<Vec<String>> {
     for program in pattern.literal_programs().into_iter().flatten().filter_map(program) {
         for word in globs.iter().filter_map(Glob::as_literal) {
             words.push(program.canonical_sub(word).to_owned());
+            if program.abbreviates {
+                words.extend(word.char_indices().filter_map(|(at, c)| word.get(..at + c.len_utf8())).map(str::to_owned));
+            }
             if program.entry.bundle {
                 words.push(format!("-{word}"));
             }
@@ -287,7 +299,7 @@ impl Compiled {
         feed("polctl policy set v1");
         feed(&FACTS_VERSION.to_string());
         feed(program_table().text());
-        feed(&schema_text(self.set.surfaces.keys().copied()));
+        feed(&schema_of(&self.set));
         // Each list begins with its length, so that nothing can pass from one to the next.
         let zones = &self.set.config.zones;
         feed(&zones.names().count().to_string());
@@ -310,6 +322,26 @@ impl Compiled {
         }
         for guardrail in &self.guardrails {
             feed(&guardrail.meaning);
+        }
+        // A set without manifests is what it was before there were any.
+        if !self.set.manifests.is_empty() {
+            feed(&self.capabilities.len().to_string());
+            let texts: BTreeMap<&str, String> =
+                self.capabilities.iter().map(|p| (p.id.as_str(), capability::meaning(p))).collect();
+            for (id, text) in texts {
+                feed(id);
+                feed(&text);
+            }
+            // What is no request, and binds the gateway all the same.
+            for manifest in &self.set.manifests {
+                feed(&manifest.subject.to_string());
+                feed(&format!("{:?}", manifest.parent.as_ref().map(|(path, _)| path)));
+                feed(&format!("{:?}", (manifest.administrative.is_some(), manifest.external, &manifest.declares.keys())));
+                for grant in manifest.grants.values() {
+                    let Grant { capability, ttl, staleness, retry, deferrable, rate, max_pending, .. } = grant;
+                    feed(&format!("{:?}", (capability, ttl, staleness, retry, deferrable, rate, max_pending)));
+                }
+            }
         }
         let digest = hash.finalize();
         digest.iter().map(|b| format!("{b:02x}")).collect()

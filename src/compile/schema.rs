@@ -2,7 +2,16 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{MAX_WORDS, RUNGS, Surface};
+use crate::model::{MAX_WORDS, PolicySet, RUNGS, Surface};
+
+/// The schema of a set: of its surfaces, and of capabilities where it has manifests.
+pub fn schema_of(set: &PolicySet) -> String {
+    let mut out = schema_text(set.surfaces.keys().copied());
+    if !set.manifests.is_empty() {
+        out.push_str(&super::capability::capability_schema());
+    }
+    out
+}
 
 /// The schema for these surfaces, in Cedar's human-readable syntax.
 pub fn schema_text(surfaces: impl IntoIterator<Item = Surface>) -> String {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::normalise::{normalise, options_last};
 use super::place::{Directories, is_no_file};
 use super::scripts;
-use super::unwrap::{Inside, called, inside};
+use super::unwrap::{Inside, called, inside, written};
 use crate::model::{CommandRequest, Glob, Place, Program, Request, Surface, Word, ZoneMatcher, program};
 use crate::parse::{Assignment, Evaluated, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line};
 
@@ -505,6 +505,9 @@ impl Walk<'_> {
         request.run_as.clone_from(&state.run_as);
         let dirs = moved(&state.dirs, words);
         request.place = dirs.place(words, self.setting.zones);
+        for word in known.map(|program| written(program, words)).unwrap_or_default() {
+            request.writes.extend(state.dirs.target(&word.value, self.setting.zones));
+        }
         for redirect in state.inherited.iter().chain(redirects) {
             match redirect {
                 Redirect::Write(word) => {

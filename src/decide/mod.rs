@@ -5,6 +5,7 @@
 //! program, so only the slice of the program at hand is loaded.
 
 mod bundle;
+mod capability;
 mod context;
 mod egress;
 mod line;
@@ -16,6 +17,7 @@ mod verdict;
 mod why;
 
 pub use bundle::{Bundle, BundleError};
+pub use capability::CapabilityDecider;
 pub use line::{MAX_DEPTH, MAX_PARTS, MAX_WEIGHT, Part, Role, Setting, parts};
 pub use place::file_zones;
 pub use verdict::{Answer, Judgement, Reason, Verdict, judge, judge_request};

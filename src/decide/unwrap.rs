@@ -221,6 +221,36 @@ fn placeholder(word: &ShellWord, marks: &[&str]) -> ShellWord {
     }
 }
 
+/// The operands that a program writes to, as the table says: each word that may be one.
+pub(super) fn written<'w>(program: &Program<'static>, words: &'w [ShellWord]) -> Vec<&'w ShellWord> {
+    let known: Vec<Option<&str>> = words.iter().map(|word| word.value.known()).collect();
+    let (entries, named) = program.located(&known);
+    let Some(first) = entries.iter().rev().find_map(|entry| entry.output) else { return Vec::new() };
+    let reader = Reader { entries: &entries, dashed: program.dashed };
+    let mut out = Vec::new();
+    let (mut seen, mut at, mut ended) = (0_usize, named, false);
+    while let Some(word) = words.get(at) {
+        at += 1;
+        match if ended { Read::Operand } else { reader.read(word) } {
+            Read::End => ended = true,
+            Read::Option(_, _, next) | Read::Cluster(_, next) => at += usize::from(next),
+            // An option that is not known takes nothing; what may be many words may be all of them.
+            Read::Strange if word.value.known().is_some() => {}
+            Read::Strange => {
+                seen = usize::MAX;
+                out.push(word);
+            }
+            Read::Operand => {
+                seen = if matches!(word.value, Value::Files(_)) { usize::MAX } else { seen.saturating_add(1) };
+                if seen >= first {
+                    out.push(word);
+                }
+            }
+        }
+    }
+    out
+}
+
 /// The base name of the program that a word calls, when it is certain.
 pub(super) fn called(word: &ShellWord) -> Option<&str> {
     let text = match word.value.known() {

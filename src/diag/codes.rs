@@ -81,6 +81,24 @@ codes! {
     CONFIG_WIDENING "config-widening" Error Policy
         "a change of the configuration permits more"
         "A zone, a trusted directory, an allowed environment variable, the provenance guardrail or a hand-written guardrail changed in the direction that lets more requests through. The configuration is policy too (see `polctl.yaml` in docs/policy-format.md)."
+    CAPABILITY_WIDENING "capability-widening" Error Policy
+        "a field of a manifest lets more happen than before"
+        "The field is no request that could be shown, and has an order all the same: a longer `ttl` or `staleness`, `retry: safe`, a higher `rate` or `max_pending`, `deferrable`, `administrative`, another parent (docs/capabilities.md, What has an order)."
+    ATTENUATION "attenuation" Error Policy
+        "a manifest exceeds its parent"
+        "What names a `parent` stays within it: every request that the child allows, the parent allows at the same tier, and no grant of the child is looser. The shown request was replayed through the Cedar authorizer on both. Narrow the child, or widen the parent first."
+    UNCLASSIFIED "unclassified" Warning Policy
+        "an integration declares a capability that nobody classified"
+        "What nobody classified is refused at the gate, and only that: everything else of the integration works as before. Give it a level under `grants` once someone has looked at it."
+    UNDECLARED "undeclared" Error Policy
+        "a grant for a capability that no integration declares"
+        "A grant needs a manifest of an integration that declares the capability; without one it is refused. A misspelt name is the usual reason; an integration that lost its declaration is the dangerous one."
+    UNAPPROVED "unapproved" Error Policy
+        "an external action of level execute or admin needs no approval"
+        "What reaches people or systems outside is approved by a person, unless the grant names the workspaces that need no approval (`unattended_in`)."
+    ENFORCEMENT "enforcement" Warning Policy
+        "an entry that a declared system cannot enforce"
+        "A decision is no boundary where nothing below it holds. The manifest names a system under `targets` whose own means cannot hold this entry (docs/capabilities.md, What enforces it)."
     INCONCLUSIVE "inconclusive" Error Inconclusive
         "polctl could not decide a question within its bounds"
         "The search for a request that is newly permitted ended without an answer: the bound was reached, a hand-written guardrail stood in the way, or a witness did not reproduce. This is never a pass. Split the rule into simpler ones, or report the case."

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Sink, config, listed, manifest, nearest, text, tier_map};
 use crate::diag::{Code, Finding, Kind, info};
-use crate::model::{Config, Glob, PolicySet, Rule, SetTerm, Surface, SurfaceInfo, Tier, Zones};
+use crate::model::{Config, Glob, Manifest, PolicySet, Rule, SetTerm, Surface, SurfaceInfo, Tier, Zones};
 use crate::source::{FileId, MAX_FILES, SourceError, SourceMap, Span, Tree};
 
 /// Name of the configuration file.
@@ -61,6 +61,15 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
     check_ids(&set.rules, sink);
     check_zones(&set.config, &set.rules, sink);
     Ok(Some(set))
+}
+
+/// Reads a manifest that stands in no set. `None` after findings.
+pub fn parse_manifest(path: &str, bytes: &[u8], map: &mut SourceMap, sink: &mut Sink) -> Option<Manifest> {
+    let (id, readable) = text::decode(map, sink, path, None, bytes);
+    let mut own = Vec::new();
+    let manifest = readable.then(|| manifest::parse(id, path, map, &mut own)).flatten().filter(|_| own.is_empty());
+    sink.append(&mut own);
+    manifest
 }
 
 /// A file that the configuration names and that cannot be read: reported where it is named.

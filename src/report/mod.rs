@@ -47,7 +47,7 @@ impl Report {
     /// Counts the findings.
     pub fn summary(&self) -> Summary {
         let count = |test: &dyn Fn(&Finding) -> bool| self.findings.iter().filter(|f| test(f)).count();
-        let widens = |f: &Finding| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING);
+        let widens = |f: &Finding| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING | Code::CAPABILITY_WIDENING);
         Summary {
             errors: count(&|f| f.level == Level::Error),
             warnings: count(&|f| f.level == Level::Warning),

@@ -103,7 +103,7 @@ pub fn broad(rule: &Rule, config: &Config, request: &Request) -> bool {
             subjects(rule, &request.agent, &request.host)
                 && (run_as.is_empty() || run_as.contains(&request.run_as))
                 && is_program(pattern, request)
-                && may_fit(&patterns(pattern, &request.program), pattern.rest, &request.words)
+                && may_fit(&shortened(patterns(pattern, &request.program), &request.program), pattern.rest, &request.words)
                 && with.iter().all(|items| items.iter().any(|item| seen.may_be(item, &request.words, &table)))
                 && only.as_ref().is_none_or(|items| seen.sure.iter().all(|option| table.may_be_listed(option, items)))
                 && !unless.iter().any(|item| seen.certain(item, &request.words, &table))
@@ -156,6 +156,19 @@ fn patterns(pattern: &CommandPattern, name: &str) -> Vec<Vec<Glob>> {
         }
     }
     out
+}
+
+/// "abbreviates": a restricting rule also reaches what begins the name of a sub-command.
+fn shortened(mut words: Vec<Vec<Glob>>, name: &str) -> Vec<Vec<Glob>> {
+    if program(name).is_some_and(|table| table.abbreviates) {
+        for globs in &mut words {
+            let names: Vec<String> = globs.iter().filter_map(Glob::as_literal).map(str::to_owned).collect();
+            for text in names.iter().filter(|text| !text.starts_with('-')) {
+                globs.extend((1..=text.chars().count()).map(|n| Glob::literal(&text.chars().take(n).collect::<String>())));
+            }
+        }
+    }
+    words
 }
 
 /// `subalias NAME = ALIAS…`: other names of a sub-command.
@@ -372,10 +385,38 @@ fn hazardous(
         return !program.hazardous.is_empty() || entries.into_iter().any(|entry| !entry.hazards.is_empty());
     }
     let words = patterns(pattern, &request.program);
+    let shortens = |name: &str, text: &str| program.abbreviates && !text.is_empty() && name.starts_with(text);
+    let literal_here = |at: usize, text: &str| literal(&words, at, text);
     if program.hazardous.iter().any(|(path, _)| {
-        words_may_be(path, &request.words) && !path.iter().enumerate().all(|(at, name)| literal(&words, at, name))
+        let open = path.iter().zip(&request.words).position(|(_, word)| !matches!(word, Word::Known(_)));
+        let may_be = path.iter().enumerate().all(|(at, name)| match request.words.get(at) {
+            None => request.words.iter().any(may_split),
+            _ if unknown_before(at, &request.words) || open == Some(at) => true,
+            Some(Word::Known(text)) => {
+                let aliases = program.sub_aliases.iter().filter(|(own, _)| at == 0 && path.len() == 1 && own == name);
+                let short = std::iter::once(*name).chain(aliases.flat_map(|(_, others)| others.iter().copied()));
+                let other = path.len() == 1 && (literal_here(0, text) || program.known.contains(&text.as_str()));
+                text == name || !other && short.into_iter().any(|name| shortens(name, text))
+            }
+            Some(_) => true,
+        });
+        may_be && !path.iter().enumerate().all(|(at, name)| literal(&words, at, name))
     }) {
         return true;
+    }
+    // "known": where the pattern leaves the sub-command open, one that the table lists, or the rule.
+    let first = words.first().filter(|globs| globs.iter().all(|glob| glob.as_literal().is_some()));
+    if !program.known.is_empty() && first.is_none() {
+        let fine = match request.words.first() {
+            None => program.known.contains(&"-"),
+            Some(Word::Known(text)) => {
+                *text != "-" && program.known.contains(&text.as_str()) || literal_here(0, text)
+            }
+            Some(_) => false,
+        };
+        if !fine {
+            return true;
+        }
     }
     // What the rule names: options, and texts of arguments.
     let mut options: Vec<String> = Vec::new();

@@ -5,10 +5,21 @@ use std::fmt::Write as _;
 use ipnet::IpNet;
 
 use super::{CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name};
-use crate::compile::cedar_address;
-use crate::compile::{Effect, cedar_glob, cedar_string};
+use crate::compile::cedar::cedar_address;
+use crate::compile::Effect;
+use crate::compile::cedar::{pattern as cedar_glob, string as cedar_string};
 use crate::model::{Glob, HostPattern, Subtree};
 use crate::source::SourceMap;
+
+/// A time in seconds since 1970, as Cedar's `datetime` reads it.
+pub(crate) fn cedar_time(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// What a policy says, without its place.
+pub fn meaning(policy: &CapabilityPolicy) -> String {
+    body(policy, false)
+}
 
 /// A policy's Cedar text, with annotations that lead back to its line.
 pub fn capability_text(policy: &CapabilityPolicy, map: &SourceMap) -> String {
@@ -26,13 +37,19 @@ fn written(policy: &CapabilityPolicy, map: &SourceMap, template: bool) -> String
     let id = if template { format!("{}/template", policy.id) } else { policy.id.clone() };
     let _ = writeln!(out, "@id({})", cedar_string(&id));
     let source = match &policy.origin {
-        CapabilityOrigin::Entry { span, .. } => map.describe(*span),
+        CapabilityOrigin::Entry { span, .. } => map.line_ref(*span),
         CapabilityOrigin::Guardrail(_) => "built-in".to_owned(),
     };
     let _ = writeln!(out, "@source({})", cedar_string(&source));
     if let CapabilityOrigin::Guardrail(what) = policy.origin {
         let _ = writeln!(out, "@why({})", cedar_string(what));
     }
+    out.push_str(&body(policy, template));
+    out
+}
+
+fn body(policy: &CapabilityPolicy, template: bool) -> String {
+    let mut out = String::new();
     let effect = if policy.effect == Effect::Permit { "permit" } else { "forbid" };
     let actions: Vec<String> = policy
         .rungs
@@ -127,7 +144,7 @@ fn atom_text(atom: &CapabilityAtom) -> Parts {
         CapabilityAtom::Level(most) => single(format!("context.level <= {}", most.number())),
         CapabilityAtom::Workspace(names) => single(member("Workspace", names)),
         CapabilityAtom::Persona(names) => single(member("Persona", names)),
-        CapabilityAtom::Before(time) => single(format!("context.now < datetime(\"1970-01-01T00:00:00Z\").offset(duration(\"{time}s\"))")),
+        CapabilityAtom::Before(time) => single(format!("context.now < datetime(\"{}\")", cedar_time(*time))),
     }
 }
 

@@ -87,7 +87,7 @@ impl From<CapabilityAtom> for Condition {
 }
 
 /// The texts of a request.
-pub(super) fn text(target: &Target, field: Text) -> Option<&str> {
+pub(crate) fn request_text(target: &Target, field: Text) -> Option<&str> {
     match (target, field) {
         (Target::Clipboard { copy_out }, Text::Kind) => Some(if *copy_out { "copy_out" } else { "paste_in" }),
         (Target::Gpu { mode, .. }, Text::Kind) => Some(mode.name()),
@@ -107,7 +107,7 @@ pub(super) fn text(target: &Target, field: Text) -> Option<&str> {
 }
 
 /// The path of a request.
-pub(super) fn path(target: &Target) -> Option<&[String]> {
+pub(crate) fn request_path(target: &Target) -> Option<&[String]> {
     match target {
         Target::FsScope { path, .. } | Target::Persistence { path, .. } => Some(path),
         _ => None,
@@ -151,9 +151,9 @@ impl CapabilityAtom {
                 _ => false,
             },
             (CapabilityAtom::Text(field, values), target) => {
-                text(target, *field).is_some_and(|text| values.iter().any(|value| value == text))
+                request_text(target, *field).is_some_and(|text| values.iter().any(|value| value == text))
             }
-            (CapabilityAtom::Under(place), target) => path(target).is_some_and(|path| place.holds(path)),
+            (CapabilityAtom::Under(place), target) => request_path(target).is_some_and(|path| place.holds(path)),
             (CapabilityAtom::Lifecycle(most), _) => request.lifecycle <= *most,
             (CapabilityAtom::Level(most), Target::Grant { level, .. }) => level <= most,
             (CapabilityAtom::Workspace(names), _) => names.contains(&request.workspace),

@@ -19,8 +19,8 @@ pub(super) struct Tree<'a> {
 
 fn places(entry: &CapabilityEntry) -> Vec<(&Subtree, Listed)> {
     let Scope::FsScope { read, write, deny } = &entry.scope else { return Vec::new() };
-    let each = |list: &'_ [Subtree], listed| list.iter().map(move |place| (place, listed)).collect::<Vec<_>>();
-    [each(read, Listed::Read), each(write, Listed::Write), each(deny, Listed::Deny)].concat()
+    let lists = [(read, Listed::Read), (write, Listed::Write), (deny, Listed::Deny)];
+    lists.into_iter().flat_map(|(list, listed)| list.iter().map(move |place| (place, listed))).collect()
 }
 
 impl<'a> Tree<'a> {

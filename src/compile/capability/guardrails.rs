@@ -83,7 +83,7 @@ fn protected(config: &Config) -> Vec<Subtree> {
         }
     }
     out.extend(config.trusted_dirs.iter().map(|dir| subtree(dir)));
-    for (patterns, _) in config.zones.get("policy") {
+    if let Some((patterns, _)) = config.zones.get("policy") {
         out.extend(patterns.iter().flat_map(crate::model::PathPattern::subtrees));
     }
     let mut seen: Vec<Subtree> = Vec::new();

@@ -10,8 +10,11 @@ mod files;
 mod guardrails;
 mod schema;
 
+pub(super) use cedar::meaning;
+pub(crate) use cedar::cedar_time;
 pub use cedar::{capability_text, template_text};
 pub use condition::{CapabilityAtom, Condition, Fact, Text};
+pub(crate) use condition::{request_path, request_text};
 pub use schema::{CAPABILITIES, action_name, capability_schema};
 
 use std::collections::BTreeSet;

@@ -68,6 +68,16 @@ fn facts(program: Option<&Program<'_>>) -> Vec<Fact> {
     if program.stdin {
         add(&[], "stdin".to_owned(), false, true);
     }
+    if program.abbreviates {
+        add(&[], "abbreviates".to_owned(), false, true);
+    }
+    // The list restricts, and each of its names loosens.
+    if !program.known.is_empty() {
+        add(&[], "known …".to_owned(), false, true);
+    }
+    for name in &program.known {
+        add(&[], format!("known {name}"), true, false);
+    }
     for (path, reason) in &program.hazardous {
         add(&[], format!("hazardous {} : {reason}", path.join("/")), false, true);
     }
@@ -125,6 +135,9 @@ fn entry_facts(entry: &Entry<'_>) -> Vec<(String, bool, bool)> {
     }
     for (options, ends) in &entry.exec {
         out.push((format!("exec {} until {}", options.join(" "), ends.join(" ")), true, true));
+    }
+    if let Some(operand) = entry.output {
+        out.push((format!("output operands={operand}"), false, true));
     }
     if entry.bundle {
         out.push(("bundle".into(), false, true));

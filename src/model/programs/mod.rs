@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
     /// Whether anything of it executes, writes, deletes or sends, so that a rule must name it.
     pub fn has_hazards(&self) -> bool {
         let mut entries = std::iter::once(&self.entry).chain(self.subs.iter().map(|(_, entry)| entry));
-        !self.hazardous.is_empty() || entries.any(|entry| !entry.hazards.is_empty())
+        !self.hazardous.is_empty() || !self.known.is_empty() || entries.any(|entry| !entry.hazards.is_empty())
     }
 
     /// The usual name of a sub-command.
@@ -81,6 +81,15 @@ impl<'a> Program<'a> {
             }
             let Some(Some(word)) = words.get(at) else { break };
             path.push(if path.is_empty() { self.canonical_sub(word) } else { word });
+            if self.abbreviates && !self.subs.iter().any(|(own, _)| own.starts_with(&path)) {
+                // A shortened name: what stands in its block is looked for.
+                let long = self.subs.iter().find(|(own, _)| {
+                    own.len() >= path.len() && own.iter().zip(&path).all(|(own, word)| own.starts_with(word))
+                });
+                if let Some((own, _)) = long.filter(|_| !word.is_empty()) {
+                    path = own.get(..path.len()).unwrap_or_default().to_vec();
+                }
+            }
             match self.subs.iter().find(|(own, _)| *own == path) {
                 Some((_, entry)) => {
                     out.push(entry);

@@ -19,6 +19,11 @@ pub struct Program<'a> {
     pub interpreter: bool,
     /// It reads commands from its standard input.
     pub stdin: bool,
+    /// Sub-commands may be shortened.
+    pub abbreviates: bool,
+    /// The sub-commands without hazard; any other word in that place is one. Empty: not known. `-`
+    /// stands for none at all.
+    pub known: Vec<&'a str>,
     /// What holds without a sub-command.
     pub entry: Entry<'a>,
     /// Sub-commands by their path, each with what holds for it.
@@ -50,6 +55,8 @@ pub struct Entry<'a> {
     pub implies: Vec<(&'a str, Vec<&'a str>)>,
     /// Options that execute, write, delete, send, or change where code or configuration comes from.
     pub hazards: Vec<(Vec<&'a str>, &'a str)>,
+    /// Operands from this one on, counted from 1, are files that it writes.
+    pub output: Option<usize>,
     /// The first word may be a cluster of options without a dash.
     pub bundle: bool,
     /// It runs the command that its words hold.
@@ -252,6 +259,8 @@ fn read(stanza: &str, first: usize) -> Result<Program<'_>, TableError> {
                 "shell" => program.shell = true,
                 "interpreter" => program.interpreter = true,
                 "stdin" => program.stdin = true,
+                "abbreviates" => program.abbreviates = true,
+                "known" if !rest.is_empty() => program.known.extend(rest),
                 "env" => program.env.extend(rest),
                 "hazardous" => {
                     program.hazardous.extend(rest.iter().map(|path| (path.split('/').collect(), reason)));
@@ -300,6 +309,10 @@ fn entry<'a>(entry: &mut Entry<'a>, keyword: &str, rest: &[&'a str], reason: &'a
         },
         "hazard" if !rest.is_empty() => entry.hazards.push((rest.to_vec(), reason)),
         "bundle" => entry.bundle = true,
+        "output" => {
+            let operands = rest.first().and_then(|word| word.strip_prefix("operands=")?.parse().ok());
+            entry.output = Some(operands.filter(|n| *n > 0).ok_or("write `output operands=N`, N from 1")?);
+        }
         "elsewhere" => entry.elsewhere = true,
         "tells" => {
             entry.tells.extend(rest);

@@ -1,0 +1,92 @@
+//! Which capability requests one set of policies allows and another does not.
+
+use std::collections::BTreeSet;
+
+use super::space::requests;
+use crate::compile::{CapabilityPolicy, CompileError, Effect};
+use crate::decide::CapabilityDecider;
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Subject};
+
+/// A request that is allowed on one side only.
+#[derive(Clone, Debug)]
+pub(super) struct CapabilityChange<'a> {
+    /// The request.
+    pub(super) request: CapabilityRequest,
+    /// The rungs at which it is allowed on the one side only.
+    pub(super) rungs: Vec<u8>,
+    /// The permit that allows it.
+    pub(super) permit: &'a CapabilityPolicy,
+    /// The policy of the other side that stopped it and is gone, if that is what changed.
+    pub(super) gone: Option<&'a CapabilityPolicy>,
+    /// Lowest rung on either side.
+    pub(super) rung_from: Option<u8>,
+    /// Lowest rung on either side.
+    pub(super) rung_to: Option<u8>,
+}
+
+/// One side of a comparison: the policies of a subject, guardrails included.
+pub(super) struct CapabilitySide<'a, 'd> {
+    pub(super) policies: Vec<&'a CapabilityPolicy>,
+    pub(super) decider: &'d mut CapabilityDecider<'a>,
+}
+
+/// The policies of a class that are about a subject.
+fn of_class<'a>(policies: &[&'a CapabilityPolicy], class: Class, subject: &Subject) -> Vec<&'a CapabilityPolicy> {
+    let about = |p: &&&CapabilityPolicy| p.class == class && p.subject.as_ref().is_none_or(|own| own == subject);
+    policies.iter().filter(about).copied().collect()
+}
+
+/// Whether a request may run at a rung, as the conditions say.
+fn allows(policies: &[&CapabilityPolicy], request: &CapabilityRequest, rung: u8) -> bool {
+    let has = |effect| policies.iter().any(|p| p.effect == effect && p.rungs.contains(&rung) && p.holds(request));
+    has(Effect::Permit) && !has(Effect::Forbid)
+}
+
+/// Everything that `to` allows the subject and `from` does not: one request for each policy that is
+/// to blame. Each was decided anew by Cedar on both sides.
+///
+/// # Errors
+///
+/// [`CompileError`]: a defect, among them that Cedar decides otherwise than the conditions say.
+pub(super) fn newly_allowed<'a>(
+    subject: &Subject,
+    from: &mut CapabilitySide<'a, '_>,
+    to: &mut CapabilitySide<'a, '_>,
+) -> Result<Vec<CapabilityChange<'a>>, CompileError> {
+    let mut out: Vec<CapabilityChange<'a>> = Vec::new();
+    for class in Class::ALL {
+        let (was, is) = (of_class(&from.policies, class, subject), of_class(&to.policies, class, subject));
+        let differs = |own: &[&CapabilityPolicy], other: &[&CapabilityPolicy]| {
+            own.iter().any(|p| !other.iter().any(|o| o.says_the_same(p)))
+        };
+        // What is newly allowed is matched by a permit that is new, or was stopped by a forbid that is gone.
+        if !differs(&is, &was) && !differs(&was, &is) {
+            continue;
+        }
+        let both: Vec<&CapabilityPolicy> = was.iter().chain(&is).copied().collect();
+        let mut blamed: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
+        for request in requests(class, subject, &both) {
+            let rungs: Vec<u8> =
+                (0..CAPABILITY_RUNGS).filter(|rung| allows(&is, &request, *rung) && !allows(&was, &request, *rung)).collect();
+            let Some(rung) = rungs.first() else { continue };
+            let holding = |p: &&&'a CapabilityPolicy| p.rungs.contains(rung) && p.holds(&request);
+            let permits = is.iter().filter(|p| p.effect == Effect::Permit).filter(holding);
+            let new = |p: &&&'a CapabilityPolicy| !was.iter().any(|o| o.says_the_same(p));
+            let Some(permit) = permits.clone().find(new).or_else(|| permits.clone().next()).copied() else { continue };
+            let gone = was.iter().filter(|p| p.effect == Effect::Forbid).filter(holding).copied().next();
+            if !blamed.insert((permit.id.as_str(), gone.map(|p| p.id.as_str()))) {
+                continue;
+            }
+            // Cedar has the last word.
+            for rung in &rungs {
+                if !to.decider.allows(&request, *rung)? || from.decider.allows(&request, *rung)? {
+                    let message = format!("Cedar decides `{}` otherwise than the conditions of the policies say", request.target);
+                    return Err(CompileError::Request { message });
+                }
+            }
+            let (rung_from, rung_to) = (from.decider.rung(&request)?, to.decider.rung(&request)?);
+            out.push(CapabilityChange { request, rungs, permit, gone, rung_from, rung_to });
+        }
+    }
+    Ok(out)
+}

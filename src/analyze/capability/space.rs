@@ -1,0 +1,268 @@
+//! The requests of a class and subject that policies can tell apart.
+//!
+//! Every statement that a policy makes is about one part of a request (host, port, path, …), and
+//! tells finitely many values of it apart. Taking one value of each kind, and one that no statement
+//! mentions, gives finitely many requests; a request that two versions decide differently exists
+//! among all requests exactly if it does among these.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use crate::compile::{CapabilityAtom, CapabilityPolicy, Fact, Text};
+use crate::model::{
+    CapabilityRequest, Class, GpuMode, Glob, HostPattern, Level, Lifecycle, MAX_SEGMENTS, Piece, Subject, Subtree, Target,
+};
+
+/// What statements mention.
+#[derive(Default)]
+struct Mentioned<'a> {
+    hosts: BTreeSet<&'a str>,
+    networks: BTreeSet<IpNet>,
+    ports: BTreeSet<u16>,
+    facts: BTreeSet<Fact>,
+    texts: BTreeSet<(Text, &'a str)>,
+    places: BTreeSet<&'a Subtree>,
+    workspaces: BTreeSet<&'a str>,
+    personas: BTreeSet<&'a str>,
+    times: BTreeSet<i64>,
+}
+
+impl<'a> Mentioned<'a> {
+    fn new(policies: &[&'a CapabilityPolicy]) -> Self {
+        let mut out = Mentioned::default();
+        for policy in policies {
+            policy.condition.atoms(&mut |atom| out.see(atom));
+        }
+        out
+    }
+
+    fn see(&mut self, atom: &'a CapabilityAtom) {
+        match atom {
+            CapabilityAtom::Host(patterns) => self.hosts.extend(patterns.iter().filter_map(|pattern| match pattern {
+                HostPattern::Exact(name) | HostPattern::SubDomains(name) | HostPattern::DomainTree(name) => Some(name.as_str()),
+                HostPattern::Network(_) => None,
+            })),
+            CapabilityAtom::Address(nets) | CapabilityAtom::Reaches(nets) => self.networks.extend(nets),
+            CapabilityAtom::Ports(ports) => self.ports.extend(ports),
+            CapabilityAtom::Fact(fact) => {
+                self.facts.insert(*fact);
+            }
+            CapabilityAtom::Text(field, values) => self.texts.extend(values.iter().map(|value| (*field, value.as_str()))),
+            CapabilityAtom::Under(place) => {
+                self.places.insert(place);
+            }
+            CapabilityAtom::Workspace(names) => self.workspaces.extend(names.iter().map(String::as_str)),
+            CapabilityAtom::Persona(names) => self.personas.extend(names.iter().map(String::as_str)),
+            CapabilityAtom::Before(time) => {
+                self.times.insert(*time);
+            }
+            CapabilityAtom::Lifecycle(_) | CapabilityAtom::Level(_) => {}
+        }
+    }
+
+    /// `false`, and `true` where a statement mentions the fact.
+    fn truths(&self, fact: Fact) -> Vec<bool> {
+        if self.facts.contains(&fact) { vec![false, true] } else { vec![false] }
+    }
+
+    /// The texts of a field, and one that nothing mentions.
+    fn texts(&self, field: Text, fresh: &str) -> Vec<String> {
+        let mentioned = self.texts.iter().filter(|(own, _)| *own == field).map(|(_, text)| (*text).to_owned());
+        let mut out: Vec<String> = mentioned.collect();
+        let other = (0_u32..).map(|n| if n == 0 { fresh.to_owned() } else { format!("{fresh}{n}") });
+        out.extend(other.into_iter().find(|text| !self.texts.contains(&(field, text.as_str()))));
+        out
+    }
+
+    /// Each host that is mentioned, a name below it, and another: a host is told apart by the
+    /// mentioned names that it is or lies below.
+    fn hosts(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for host in &self.hosts {
+            out.push((*host).to_owned());
+            let label = ["api", "www", "x", "y", "z"].into_iter().find(|label| !self.hosts.contains(format!("{label}.{host}").as_str()));
+            // A label that nothing mentions always exists.
+            let label = label.map_or_else(|| format!("x{}", self.hosts.len()), str::to_owned);
+            out.push(format!("{label}.{host}"));
+        }
+        let other = ["other.example", "another.example"].into_iter().find(|name| !self.hosts.contains(name));
+        out.push(other.unwrap_or("yet-another.example").to_owned());
+        out.dedup();
+        out
+    }
+
+    /// The first address of each network and the first behind it, and public ones.
+    fn addresses(&self) -> Vec<IpAddr> {
+        let mut out: BTreeSet<IpAddr> = BTreeSet::new();
+        for net in &self.networks {
+            out.insert(net.network());
+            out.extend(match net.broadcast() {
+                IpAddr::V4(last) => u32::from(last).checked_add(1).map(|n| IpAddr::V4(Ipv4Addr::from(n))),
+                IpAddr::V6(last) => u128::from(last).checked_add(1).map(|n| IpAddr::V6(Ipv6Addr::from(n))),
+            });
+        }
+        out.insert(IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)));
+        out.insert(IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe)));
+        out.into_iter().collect()
+    }
+
+    /// Each mentioned path and one below it, and another path. Where any name may stand, each name
+    /// that is mentioned at that depth does, and one that is not.
+    fn paths(&self) -> Vec<Vec<String>> {
+        let mut out: BTreeSet<Vec<String>> = BTreeSet::new();
+        let mut names: Vec<BTreeSet<String>> = vec![BTreeSet::new(); MAX_SEGMENTS];
+        for place in self.places.iter().filter(|place| !place.any_depth) {
+            for (at, glob) in place.segments.iter().enumerate() {
+                names.get_mut(at).into_iter().for_each(|names| {
+                    names.insert(sample(glob));
+                });
+            }
+        }
+        let other = |at: usize| {
+            let taken = names.get(at);
+            ["x", "y", "z", "other"].into_iter().find(|name| taken.is_none_or(|t| !t.contains(*name))).unwrap_or("another").to_owned()
+        };
+        for place in &self.places {
+            if place.any_depth {
+                let below: Vec<String> = place.segments.iter().map(sample).collect();
+                out.insert([vec![other(0)], below.clone()].concat());
+                out.insert(below);
+                continue;
+            }
+            let mut paths: Vec<Vec<String>> = vec![Vec::new()];
+            for (at, glob) in place.segments.iter().enumerate() {
+                let choices: Vec<String> = match glob.as_literal() {
+                    Some(text) => vec![text.to_owned()],
+                    None => {
+                        let known = names.get(at).into_iter().flatten().filter(|name| glob.matches(name)).cloned();
+                        known.chain([other(at)]).filter(|name| glob.matches(name)).collect()
+                    }
+                };
+                paths = paths.iter().flat_map(|path| choices.iter().map(|name| [path.clone(), vec![name.clone()]].concat())).collect();
+            }
+            for path in paths {
+                let below = other(path.len());
+                out.insert([path.clone(), vec![below]].concat());
+                out.insert(path);
+            }
+        }
+        out.insert(vec![other(0)]);
+        out.insert(Vec::new());
+        out.retain(|path| path.len() <= MAX_SEGMENTS);
+        let mut out: Vec<Vec<String>> = out.into_iter().collect();
+        out.sort_by_key(|path| (path.is_empty(), path.len()));
+        out
+    }
+}
+
+/// A name that a glob holds, as short as its text allows.
+fn sample(glob: &Glob) -> String {
+    glob.pieces().iter().map(|piece| match piece {
+        Piece::Any => "x",
+        Piece::Text(text) => text.as_str(),
+    }).collect()
+}
+
+/// One request of each kind that the policies can tell apart. All are about `class` and `subject`.
+pub(super) fn requests(class: Class, subject: &Subject, policies: &[&CapabilityPolicy]) -> Vec<CapabilityRequest> {
+    let mentioned = Mentioned::new(policies);
+    let names = |known: &BTreeSet<&str>, usual: &str| -> Vec<String> {
+        let mut out = vec![if known.contains(usual) { format!("{usual}-x") } else { usual.to_owned() }];
+        out.extend(known.iter().map(|name| (*name).to_owned()));
+        out
+    };
+    let workspaces = names(&mentioned.workspaces, "workspace");
+    let personas = names(&mentioned.personas, "persona");
+    let mut times: Vec<i64> = vec![0];
+    times.extend(mentioned.times.iter().flat_map(|time| [time - 1, *time]));
+    let mut out = Vec::new();
+    for target in targets(class, &mentioned) {
+        for lifecycle in if class == Class::Grant { &Lifecycle::ALL[..1] } else { Lifecycle::ALL } {
+            for external in mentioned.truths(Fact::External) {
+                for sensitive in mentioned.truths(Fact::Sensitive) {
+                    for workspace in &workspaces {
+                        for persona in &personas {
+                            for now in &times {
+                                out.push(CapabilityRequest {
+                                    workspace: workspace.clone(),
+                                    persona: persona.clone(),
+                                    lifecycle: *lifecycle,
+                                    external,
+                                    sensitive,
+                                    now: *now,
+                                    ..CapabilityRequest::new(subject.clone(), target.clone())
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
+    let mut out = Vec::new();
+    match class {
+        Class::NetEgress => {
+            let mut ports: Vec<u16> = mentioned.ports.iter().copied().collect();
+            ports.extend([443, 80, 8443, 9443].into_iter().find(|port| !mentioned.ports.contains(port)));
+            let mut inspected = mentioned.truths(Fact::TlsInspect);
+            inspected.reverse();
+            // What the proxy connects to matters as soon as it is not public, and only then.
+            let hosts = mentioned.hosts().into_iter().map(|host| (host, None));
+            let addresses = mentioned.addresses().into_iter().map(|address| (String::new(), Some(address)));
+            for (host, address) in hosts.chain(addresses) {
+                for port in &ports {
+                    for tls_inspect in &inspected {
+                        let (host, port, tls_inspect) = (host.clone(), *port, *tls_inspect);
+                        out.push(Target::NetEgress { host, address, peer: None, port, tls_inspect });
+                    }
+                }
+            }
+        }
+        Class::FsScope => {
+            for path in mentioned.paths() {
+                out.push(Target::FsScope { write: false, path: path.clone() });
+                out.push(Target::FsScope { write: true, path });
+            }
+        }
+        Class::Clipboard => out.extend([false, true].map(|copy_out| Target::Clipboard { copy_out })),
+        Class::Gpu => {
+            for device in mentioned.texts(Text::Device, "0") {
+                out.extend(GpuMode::ALL.iter().map(|mode| Target::Gpu { device: device.clone(), mode: *mode }));
+            }
+        }
+        Class::InstallPrivileged => {
+            for name in mentioned.texts(Text::Name, "curl") {
+                out.push(Target::Package { name: name.clone() });
+                out.push(Target::LinuxCapability { name });
+            }
+            out.push(Target::LinuxCapability { name: "CAP_CHOWN".into() });
+            out.push(Target::Elevated);
+        }
+        Class::Persistence => {
+            for path in mentioned.paths() {
+                out.extend([false, true].map(|survives_session| Target::Persistence { path: path.clone(), survives_session }));
+            }
+        }
+        Class::Credentials => {
+            for broker_scope in mentioned.texts(Text::BrokerScope, "other:scope") {
+                out.extend([false, true].map(|raw| Target::Credentials { broker_scope: broker_scope.clone(), raw }));
+            }
+        }
+        Class::Peripheral => {
+            out.extend([Target::Camera, Target::Mic, Target::InputInject]);
+            out.extend(mentioned.texts(Text::Device, "ffff:ffff").into_iter().map(|device| Target::Usb { device }));
+        }
+        Class::Grant => {
+            for capability in mentioned.texts(Text::Capability, "other:action") {
+                out.extend(Level::ALL.iter().map(|level| Target::Grant { capability: capability.clone(), level: *level }));
+            }
+        }
+    }
+    out
+}
