@@ -156,9 +156,6 @@ codes! {
     INVALID_VALUE "invalid-value" Error Malformed
         "a value that is not of the form the key needs"
         "See docs/policy-format.md for the form."
-    NOT_SUPPORTED "not-supported" Error Malformed
-        "a part of the format that this version cannot judge"
-        "The key is part of the format, but this version of polctl cannot decide what it permits, and refuses rather than ignore it."
     NOT_READ "not-read" Warning Policy
         "a key that this version does not use"
         "The key belongs to a command that this version does not have. It does not change what the policy permits."

@@ -258,6 +258,21 @@ pub struct ZoneMatcher {
     all: PathNfa,
 }
 
+/// A file of this name pattern in which each wildcard stands for what no zone mentions.
+fn unnamed(pattern: &str) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let taken = match c {
+            '[' => rest.find(']').map_or(1, |end| end + 1),
+            c => c.len_utf8(),
+        };
+        out.push(if matches!(c, '*' | '?' | '[') { '\u{1}' } else { c });
+        rest = rest.get(taken..).unwrap_or("");
+    }
+    out
+}
+
 impl ZoneMatcher {
     /// The zones that an argument names; [`Zones::UNRESOLVED`] for one with `..`,
     /// [`Zones::ELSEWHERE`] where one of its paths, absolute or in a home, is in none.
@@ -285,9 +300,7 @@ impl ZoneMatcher {
         let automaton = |zone: &Zone| if part { zone.word.may_match(pattern) } else { zone.path.may_match(pattern) };
         let mut found: BTreeSet<String> =
             self.zones.iter().filter(|zone| automaton(zone)).map(|zone| zone.name.clone()).collect();
-        let fixed = pattern.split(['*', '?', '[']).next().unwrap_or("");
-        let directory = fixed.rsplit_once('/').map_or("", |(directory, _)| directory);
-        if pattern.starts_with(['/', '~']) && self.path(&format!("{directory}/x")).is_empty() {
+        if pattern.starts_with(['/', '~']) && self.path(&unnamed(pattern)).is_empty() {
             found.insert(Zones::ELSEWHERE.to_owned());
         }
         if self.climbing.matches(pattern) {

@@ -143,10 +143,6 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
         "levels" => levels(config, value, sink),
         "manifests" => {
             config.manifests = value.scalars("`manifests`", sink);
-            sink.push(
-                Finding::new(Code::NOT_SUPPORTED, key, "capability manifests cannot be judged by this version")
-                    .help("remove the key until a version that knows manifests is in use; polctl will not pass what it did not read"),
-            );
             for (path, span) in &config.manifests {
                 let yaml = path.ends_with(".yaml") || path.ends_with(".yml");
                 if !is_plain_relative(path) || !yaml || path.contains("**") {

@@ -111,7 +111,11 @@ fn named(tree: &dyn Tree, globs: &[(String, Span)], sink: &mut Sink) -> Result<B
         let prefix = if dir.is_empty() { String::new() } else { format!("{dir}/") };
         let names = if name.contains('*') {
             let glob = Glob::from_stars(name);
-            let found: Vec<String> = tree.list(dir)?.into_iter().filter(|n| glob.matches(n)).collect();
+            let listed = match tree.list(dir) {
+                Err(SourceError::NotFound { .. }) => Vec::new(),
+                other => other?,
+            };
+            let found: Vec<String> = listed.into_iter().filter(|n| glob.matches(n)).collect();
             if found.is_empty() {
                 sink.push(
                     Finding::new(Code::INVALID_VALUE, *span, format!("`{pattern}` names no file"))

@@ -198,6 +198,18 @@ impl Node {
         None
     }
 
+    /// From where it begins to the end of what it holds.
+    pub(super) fn extent(&self) -> Span {
+        let end = match &self.kind {
+            Kind::Null | Kind::Scalar(_) => self.span.end,
+            Kind::Seq(items) => items.iter().map(|item| item.extent().end).max().unwrap_or(self.span.end),
+            Kind::Map(entries) => {
+                entries.iter().map(|(key, value)| key.span.end.max(value.extent().end)).max().unwrap_or(self.span.end)
+            }
+        };
+        Span::new(self.span.file, self.span.start, end.max(self.span.end))
+    }
+
     /// The entries of a mapping, or a finding.
     pub(super) fn entries(&self, what: &str, sink: &mut Sink) -> &[(Key, Node)] {
         if let Kind::Map(entries) = &self.kind {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::space::requests;
 use crate::compile::{CapabilityPolicy, CompileError, Effect};
 use crate::decide::CapabilityDecider;
-use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Subject};
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Subject, Target};
 
 /// A request that is allowed on one side only.
 #[derive(Clone, Debug)]
@@ -36,9 +36,26 @@ fn of_class<'a>(policies: &[&'a CapabilityPolicy], class: Class, subject: &Subje
     policies.iter().filter(about).copied().collect()
 }
 
+/// What of a class is used, as far as findings tell it apart.
+const fn kind(target: &Target) -> &'static str {
+    match target {
+        Target::NetEgress { address: Some(_), .. } => "address",
+        Target::FsScope { write: true, .. } => "write",
+        Target::Clipboard { copy_out: true } => "copy_out",
+        Target::Gpu { mode, .. } => mode.name(),
+        Target::Package { .. } => "package",
+        Target::LinuxCapability { .. } => "linux_capability",
+        Target::Persistence { survives_session: true, .. } => "survives_session",
+        Target::Camera => "camera",
+        Target::Mic => "mic",
+        Target::Usb { .. } => "usb",
+        _ => "",
+    }
+}
+
 /// Whether a request may run at a rung, as the conditions say.
 fn allows(policies: &[&CapabilityPolicy], request: &CapabilityRequest, rung: u8) -> bool {
-    let has = |effect| policies.iter().any(|p| p.effect == effect && p.rungs.contains(&rung) && p.holds(request));
+    let has = |effect| policies.iter().any(|p| p.effect == effect && p.rungs.contains(&rung) && p.condition.holds(request));
     has(Effect::Permit) && !has(Effect::Forbid)
 }
 
@@ -63,9 +80,14 @@ pub(super) fn newly_allowed<'a>(
         if !differs(&is, &was) && !differs(&was, &is) {
             continue;
         }
-        let both: Vec<&CapabilityPolicy> = was.iter().chain(&is).copied().collect();
-        let mut blamed: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
-        for request in requests(class, subject, &both) {
+        // A guardrail that holds on both sides allows nothing on either, whatever it tells apart; a
+        // request outside of it exists wherever one does, since the values that nothing mentions lie
+        // outside. Only its networks have members on both sides of every bound.
+        let shared = |p: &&CapabilityPolicy| p.subject.is_none() && was.iter().any(|o| o.says_the_same(p)) && is.iter().any(|o| o.says_the_same(p));
+        let both: Vec<&CapabilityPolicy> = was.iter().chain(&is).copied().filter(|p| !shared(p)).collect();
+        let networks: Vec<&CapabilityPolicy> = is.iter().copied().filter(shared).collect();
+        let mut blamed: BTreeSet<(&str, Option<&str>, &str)> = BTreeSet::new();
+        for request in requests(class, subject, &both, &networks) {
             let rungs: Vec<u8> =
                 (0..CAPABILITY_RUNGS).filter(|rung| allows(&is, &request, *rung) && !allows(&was, &request, *rung)).collect();
             let Some(rung) = rungs.first() else { continue };
@@ -74,7 +96,7 @@ pub(super) fn newly_allowed<'a>(
             let new = |p: &&&'a CapabilityPolicy| !was.iter().any(|o| o.says_the_same(p));
             let Some(permit) = permits.clone().find(new).or_else(|| permits.clone().next()).copied() else { continue };
             let gone = was.iter().filter(|p| p.effect == Effect::Forbid).filter(holding).copied().next();
-            if !blamed.insert((permit.id.as_str(), gone.map(|p| p.id.as_str()))) {
+            if !blamed.insert((permit.id.as_str(), gone.map(|p| p.id.as_str()), kind(&request.target))) {
                 continue;
             }
             // Cedar has the last word.

@@ -165,9 +165,22 @@ fn sample(glob: &Glob) -> String {
     }).collect()
 }
 
-/// One request of each kind that the policies can tell apart. All are about `class` and `subject`.
-pub(super) fn requests(class: Class, subject: &Subject, policies: &[&CapabilityPolicy]) -> Vec<CapabilityRequest> {
-    let mentioned = Mentioned::new(policies);
+/// One request of each kind that the policies can tell apart, all about `class` and `subject`. Of
+/// `others`, which hold on both sides of a comparison, only networks inside of those that the
+/// policies mention count.
+pub(super) fn requests(
+    class: Class,
+    subject: &Subject,
+    policies: &[&CapabilityPolicy],
+    others: &[&CapabilityPolicy],
+) -> Vec<CapabilityRequest> {
+    let mut mentioned = Mentioned::new(policies);
+    let inside: Vec<IpNet> = Mentioned::new(others)
+        .networks
+        .into_iter()
+        .filter(|net| mentioned.networks.iter().any(|own| own.contains(net)))
+        .collect();
+    mentioned.networks.extend(inside);
     let names = |known: &BTreeSet<&str>, usual: &str| -> Vec<String> {
         let mut out = vec![if known.contains(usual) { format!("{usual}-x") } else { usual.to_owned() }];
         out.extend(known.iter().map(|name| (*name).to_owned()));

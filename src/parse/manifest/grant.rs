@@ -66,7 +66,7 @@ fn grant(key: &Key, value: &Node, sink: &mut Sink) -> Option<Grant> {
         max_pending: None,
         workspaces: Vec::new(),
         personas: Vec::new(),
-        span: Span::new(key.span.file, key.span.start, value.span.end.max(key.span.end)),
+        span: Span::new(key.span.file, key.span.start, value.extent().end.max(key.span.end)),
     };
     for (key, value) in entries {
         let name = key.name.as_str();

@@ -276,15 +276,15 @@ fn capability(manifest: &mut Manifest, class: Class, item: &Node, sink: &mut Sin
     }
     let Some(tier) = tier else {
         sink.push(
-            Finding::new(Code::MISSING_KEY, item.span, format!("this entry of `{class}` has no `tier`"))
+            Finding::new(Code::MISSING_KEY, item.extent(), format!("this entry of `{class}` has no `tier`"))
                 .help(format!("say how much control it needs: {}", listed(RiskTier::NAMES))),
         );
         return;
     };
     let home = manifest.home.clone();
-    if let Some(scope) = scope::scope(class, entries, item.span, home.as_deref(), sink) {
-        never(&scope, item.span, sink);
-        manifest.entries.push(crate::model::CapabilityEntry { tier, lifecycle, scope, span: item.span });
+    if let Some(scope) = scope::scope(class, entries, item.extent(), home.as_deref(), sink) {
+        never(&scope, item.extent(), sink);
+        manifest.entries.push(crate::model::CapabilityEntry { tier, lifecycle, scope, span: item.extent() });
     }
 }
 

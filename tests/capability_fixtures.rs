@@ -1,0 +1,169 @@
+//! The example set of capability manifests, its history, and manifests that must be refused.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use polctl::diag::{Finding, Level};
+use polctl::parse::parse_manifest;
+use polctl::source::SourceMap;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    step: String,
+    file: String,
+    replace: Option<String>,
+    with: Option<String>,
+    #[serde(default)]
+    remove_file: bool,
+    add_file: Option<String>,
+    codes: BTreeSet<String>,
+    #[serde(default)]
+    notes: BTreeSet<String>,
+    field: Option<String>,
+    witness: Option<String>,
+    exit: i32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bad {
+    id: String,
+    what: String,
+    manifest: String,
+    codes: BTreeSet<String>,
+    says: Option<String>,
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/capabilities")
+}
+
+fn read<T: for<'de> Deserialize<'de>>(name: &str) -> Vec<T> {
+    serde_saphyr::from_str(&std::fs::read_to_string(fixtures().join(name)).unwrap()).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn polctl(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_polctl")).args(args).output().unwrap()
+}
+
+#[test]
+fn the_example_is_green() {
+    let set = fixtures().join("set");
+    let manifests = std::fs::read_dir(set.join("capabilities")).unwrap().count();
+    assert!(manifests >= 8, "{manifests}");
+    let output = polctl(&["check", "--initial", "-C", set.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Each step by itself against the example, with every finding that it must have and none beside.
+#[test]
+fn every_step_has_its_verdict() {
+    let steps: Vec<Step> = read("history.yaml");
+    assert!(steps.len() >= 20, "{}", steps.len());
+    let mut failures = Vec::new();
+    for step in &steps {
+        let dir = tempfile::tempdir().unwrap();
+        copy(&fixtures().join("set"), dir.path());
+        let path = dir.path().join(&step.file);
+        if step.remove_file {
+            std::fs::remove_file(&path).unwrap();
+        } else if let Some(text) = &step.add_file {
+            assert!(!path.exists(), "{}", step.step);
+            std::fs::write(&path, text).unwrap();
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let old = step.replace.as_ref().unwrap().trim_end_matches('\n');
+            assert_eq!(text.matches(old).count(), 1, "{}: what is replaced stands once", step.step);
+            std::fs::write(&path, text.replace(old, step.with.as_ref().unwrap().trim_end_matches('\n'))).unwrap();
+        }
+        let base = fixtures().join("set");
+        let output =
+            polctl(&["check", "--base", base.to_str().unwrap(), "-C", dir.path().to_str().unwrap(), "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{}: {e}: {}", step.step, String::from_utf8_lossy(&output.stderr)));
+        let findings = report["findings"].as_array().unwrap();
+        let of = |note: bool| -> BTreeSet<String> {
+            let own = findings.iter().filter(|f| (f["level"] == "note") == note);
+            own.map(|f| f["code"].as_str().unwrap().to_owned()).collect()
+        };
+        let messages: Vec<&str> = findings.iter().filter_map(|f| f["message"].as_str()).collect();
+        let says = |text: &Option<String>| text.as_ref().is_none_or(|text| messages.iter().any(|m| m.contains(text.as_str())));
+        let field = step.field.as_ref().map(|field| format!("`{field}`"));
+        if of(false) != step.codes
+            || of(true) != step.notes
+            || !says(&field)
+            || !says(&step.witness)
+            || output.status.code() != Some(step.exit)
+        {
+            failures.push(format!(
+                "{}: {:?} and notes {:?}, exit {:?}: {messages:#?}",
+                step.step,
+                of(false),
+                of(true),
+                output.status.code()
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), steps.len(), failures.join("\n"));
+}
+
+#[test]
+fn bad_and_tricky_manifests_have_their_answers() {
+    let rows: Vec<Bad> = read("bad.yaml");
+    assert!(rows.len() >= 60, "{}", rows.len());
+    let mut failures = Vec::new();
+    let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
+    for row in &rows {
+        assert!(seen.insert(&row.id, ()).is_none(), "{} stands twice", row.id);
+        let mut findings: Vec<Finding> = Vec::new();
+        let manifest = parse_manifest("m.yaml", row.manifest.as_bytes(), &mut SourceMap::new(), &mut findings);
+        let codes: BTreeSet<String> = findings.iter().map(|f| f.code.as_str().to_owned()).collect();
+        let text = |f: &Finding| format!("{} {}", f.message, f.help.as_deref().unwrap_or(""));
+        let says = row.says.as_ref().is_none_or(|says| findings.iter().any(|f| text(f).contains(says.as_str())));
+        let helpful = findings.iter().all(|f| f.help.is_some() && f.level == Level::Error);
+        if codes != row.codes || !says || !helpful || manifest.is_some() != codes.is_empty() {
+            let texts: Vec<String> = findings.iter().map(text).collect();
+            failures.push(format!("{} {}: {codes:?} {texts:#?}", row.id, row.what));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), rows.len(), failures.join("\n"));
+}
+
+/// "A capability added by an integration update is refused until classified, and only that one."
+#[test]
+fn an_update_with_a_new_capability_passes_and_the_new_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&fixtures().join("set"), dir.path());
+    let path = dir.path().join("capabilities/mail.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, tail) = text.split_once("declares:\n").expect("the mail integration declares one capability a line");
+    let item = tail.lines().find(|line| line.trim_start().starts_with("- ")).unwrap();
+    let indent = &item[..item.len() - item.trim_start().len()];
+    std::fs::write(&path, format!("{head}declares:\n{indent}- email:forward\n{tail}")).unwrap();
+    let (base, new) = (fixtures().join("set"), dir.path().to_str().unwrap().to_owned());
+    let output = polctl(&["check", "--base", base.to_str().unwrap(), "-C", &new]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("unclassified") && shown.contains("email:forward"), "{shown}");
+    // Nothing permits it.
+    let compiled = polctl(&["compile", "-C", &new]);
+    assert!(!String::from_utf8_lossy(&compiled.stdout).contains("email:forward"));
+}
