@@ -1,7 +1,7 @@
 //! What checking manifests costs: 500 of them with 10,000 entries, each changed in one entry, against
 //! their previous version. The figure that counts is the processor time of whole `polctl check`s.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark reports on the terminal")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a benchmark reports on the terminal")]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -63,7 +63,8 @@ fn main() {
             .output()
             .unwrap();
         let took = children() - before;
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
         let found = report["findings"].as_array().unwrap().iter().filter(|f| f["code"] == "widening").count();
         println!("{took:6.2} s of CPU, {found} widenings: {what}");
         assert_eq!(found > 0, widened, "{}", base.display());

@@ -27,6 +27,8 @@ struct Step {
     field: Option<String>,
     witness: Option<String>,
     exit: i32,
+    #[expect(dead_code, reason = "for the reader of the fixture")]
+    note: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +89,7 @@ fn every_step_has_its_verdict() {
             std::fs::remove_file(&path).unwrap();
         } else if let Some(text) = &step.add_file {
             assert!(!path.exists(), "{}", step.step);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
         } else {
             let text = std::fs::read_to_string(&path).unwrap();

@@ -4,7 +4,7 @@ use super::approvals::{Signed, approvals, approve};
 use super::args::CheckArgs;
 use super::session::{Failure, exit_code, lints, open_base, read, working_tree};
 use super::{args, output};
-use crate::analyze::diff;
+use crate::analyze::{diff, validate_capabilities};
 use crate::compile::Compiled;
 use crate::diag::{Finding, sort};
 use crate::report::Report;
@@ -56,6 +56,10 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
             output::progress("checking the rules");
         }
         lints(new, &map, &mut findings)?;
+    }
+    if let (Some(new), None) = (&new, base) {
+        // With a base, what differs from it is validated, and the base was when it was new.
+        validate_capabilities(new, &map)?;
     }
     let (mut old, mut compared, mut approved) = (None, None, Vec::new());
     if let Some(base) = base {

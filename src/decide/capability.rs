@@ -17,10 +17,13 @@ use crate::source::SourceMap;
 
 /// The policies about capabilities of a set, asked through Cedar.
 pub struct CapabilityDecider<'a> {
-    policies: Vec<&'a CapabilityPolicy>,
+    /// By subject; those that are about all of them under `None`.
+    policies: HashMap<Option<&'a Subject>, Vec<&'a CapabilityPolicy>>,
     guardrails: &'a [crate::compile::Guardrail],
     map: &'a SourceMap,
     slices: HashMap<(Class, Subject), Rc<CedarSet>>,
+    /// What is about all subjects, parsed once.
+    shared: HashMap<&'a str, cedar_policy::Policy>,
 }
 
 fn failed(error: &dyn std::fmt::Display) -> CompileError {
@@ -35,7 +38,11 @@ impl<'a> CapabilityDecider<'a> {
 
     /// A decider for some policies and hand-written guardrails.
     pub fn of(policies: Vec<&'a CapabilityPolicy>, guardrails: &'a [crate::compile::Guardrail], map: &'a SourceMap) -> Self {
-        CapabilityDecider { policies, guardrails, map, slices: HashMap::new() }
+        let mut by_subject: HashMap<Option<&'a Subject>, Vec<&'a CapabilityPolicy>> = HashMap::new();
+        for policy in policies {
+            by_subject.entry(policy.subject.as_ref()).or_default().push(policy);
+        }
+        CapabilityDecider { policies: by_subject, guardrails, map, slices: HashMap::new(), shared: HashMap::new() }
     }
 
     fn slice(&mut self, class: Class, subject: &Subject) -> Result<Rc<CedarSet>, CompileError> {
@@ -48,10 +55,16 @@ impl<'a> CapabilityDecider<'a> {
             let what = policy.id().to_string();
             set.add(policy).map_err(|e| CompileError::Parse { what, source: Box::new(e) })
         };
-        let about = |policy: &&&CapabilityPolicy| {
-            policy.class == class && policy.subject.as_ref().is_none_or(|own| own == subject)
-        };
-        for policy in self.policies.iter().filter(about) {
+        let of_class = |policy: &&&CapabilityPolicy| policy.class == class;
+        for policy in self.policies.get(&None).into_iter().flatten().filter(of_class) {
+            let known = self.shared.get(policy.id.as_str()).cloned();
+            let policy = match known {
+                Some(policy) => policy,
+                None => self.shared.entry(policy.id.as_str()).or_insert(parsed(policy, self.map)?).clone(),
+            };
+            add(policy)?;
+        }
+        for policy in self.policies.get(&Some(subject)).into_iter().flatten().filter(of_class) {
             add(parsed(policy, self.map)?)?;
         }
         for guardrail in self.guardrails {

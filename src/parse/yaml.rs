@@ -44,7 +44,8 @@ pub(super) struct Key {
 
 enum Raw {
     Null,
-    Bool(bool),
+    /// A number or truth value.
+    Typed,
     Scalar(String),
     Seq(Vec<Spanned<Raw>>),
     Map(Vec<(Spanned<String>, Spanned<Raw>)>),
@@ -58,17 +59,17 @@ impl<'de> Deserialize<'de> for Raw {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a YAML value")
             }
-            fn visit_bool<E>(self, v: bool) -> Result<Raw, E> {
-                Ok(Raw::Bool(v))
+            fn visit_bool<E>(self, _: bool) -> Result<Raw, E> {
+                Ok(Raw::Typed)
             }
-            fn visit_i64<E>(self, v: i64) -> Result<Raw, E> {
-                Ok(Raw::Scalar(v.to_string()))
+            fn visit_i64<E>(self, _: i64) -> Result<Raw, E> {
+                Ok(Raw::Typed)
             }
-            fn visit_u64<E>(self, v: u64) -> Result<Raw, E> {
-                Ok(Raw::Scalar(v.to_string()))
+            fn visit_u64<E>(self, _: u64) -> Result<Raw, E> {
+                Ok(Raw::Typed)
             }
-            fn visit_f64<E>(self, v: f64) -> Result<Raw, E> {
-                Ok(Raw::Scalar(v.to_string()))
+            fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
+                Ok(Raw::Typed)
             }
             fn visit_str<E>(self, v: &str) -> Result<Raw, E> {
                 Ok(Raw::Scalar(v.to_owned()))
@@ -103,6 +104,13 @@ impl<'de> Deserialize<'de> for Raw {
 
 /// Reads `text`, which starts at byte `base` of `file`. `None` after a finding.
 pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Option<Node> {
+    if let Some(at) = tag(text) {
+        sink.push(
+            Finding::new(Code::YAML_SYNTAX, Span::new(file, base + at, base + at + 1), "this YAML has a tag")
+                .help("a tag changes what a value is; leave it out, and write the value itself"),
+        );
+        return None;
+    }
     let budget = serde_saphyr::budget! {
         max_aliases: 0,
         max_anchors: 0,
@@ -130,12 +138,46 @@ pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Op
     }
 }
 
+/// Where a tag (`!!binary`, `!own`) begins: behind a blank or an opening sign, outside of quotes and
+/// comments.
+fn tag(text: &str) -> Option<usize> {
+    let (mut quote, mut before) = (None, '\n');
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let begins = before.is_whitespace() || "[{,:".contains(before);
+        match (quote, c) {
+            (Some('"'), '\\') => {
+                chars.next();
+            }
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') if begins => quote = Some(c),
+            (None, '#') if before.is_whitespace() => {
+                while chars.next_if(|(_, c)| *c != '\n').is_some() {}
+            }
+            (None, '!') if begins && chars.peek().is_some_and(|(_, c)| c.is_alphanumeric() || "!<".contains(*c)) => {
+                return Some(at);
+            }
+            (None, _) => {}
+        }
+        before = c;
+    }
+    None
+}
+
 fn convert(file: FileId, base: usize, text: &str, raw: Spanned<Raw>) -> Node {
     let span = span_of(file, base, text, raw.referenced);
-    let is_bool = matches!(raw.value, Raw::Bool(_));
+    // A number or truth value is what is written there, not what a reader makes of it: `0x1bb`,
+    // `1.10` and `no` are texts that mean something else to the next reader.
+    let written = || text.get(span.start - base..span.end - base).unwrap_or("").trim().to_owned();
+    let mut is_bool = false;
     let kind = match raw.value {
         Raw::Null => Kind::Null,
-        Raw::Bool(value) => Kind::Scalar(value.to_string()),
+        Raw::Typed => {
+            let written = written();
+            is_bool = matches!(written.as_str(), "true" | "false");
+            Kind::Scalar(written)
+        }
         Raw::Scalar(text) => Kind::Scalar(text),
         Raw::Seq(items) => Kind::Seq(items.into_iter().map(|i| convert(file, base, text, i)).collect()),
         Raw::Map(entries) => Kind::Map(
@@ -165,7 +207,10 @@ impl Node {
         if let Kind::Scalar(text) = &self.kind {
             return Some(text);
         }
-        sink.push(Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a single value")));
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be a single value"))
+                .help("write one word or text, neither nothing nor a list"),
+        );
         None
     }
 
@@ -188,7 +233,7 @@ impl Node {
             Kind::Scalar(text) if self.is_bool => return Some(text == "true"),
             Kind::Scalar(text) => {
                 let message = format!("{what} is `true` or `false`, and `{text}` is here a text");
-                sink.push(Finding::new(Code::INVALID_VALUE, self.span, message).help("write the word without quotes"));
+                sink.push(Finding::new(Code::INVALID_VALUE, self.span, message).help("write `true` or `false`, without quotes"));
             }
             _ => sink.push(
                 Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be `true` or `false`"))

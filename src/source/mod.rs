@@ -13,7 +13,7 @@ pub use tree::{DirTree, SourceError, Tree, is_plain_relative};
 /// Largest policy file that is read, in bytes. Over it is an error, never a cut.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 /// Largest number of files in one policy set.
-pub const MAX_FILES: usize = 256;
+pub const MAX_FILES: usize = 1024;
 
 /// Whether a character cannot be seen or changes what is seen around it: control characters,
 /// bidirectional controls (UAX 9), zero-width and other format characters, tag characters.

@@ -153,7 +153,7 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, findings: &mut Vec<Finding
             means: "its actions need no approval any more by being external",
         };
         findings.extend(finding(subject, "", switch(!before.external, !after.external), &field, (after.span, Some(before.span))));
-        parent(before, after, findings);
+        parent((before, &old.set.manifests), (after, &new.set.manifests), findings);
     }
     let (was, is) = (declared(&old.set), declared(&new.set));
     // Grants of other manifests that wait for a declaration begin to count with it; what they then
@@ -171,9 +171,14 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, findings: &mut Vec<Finding
 
 /// Another parent, or none, bounds the child by something else: what holds it is no longer what
 /// was reviewed.
-fn parent(before: &Manifest, after: &Manifest, findings: &mut Vec<Finding>) {
-    let path = |manifest: &Manifest| manifest.parent.as_ref().map(|(path, _)| path.clone());
-    let (was, is) = (path(before), path(after));
+fn parent((before, old): (&Manifest, &[Manifest]), (after, new): (&Manifest, &[Manifest]), findings: &mut Vec<Finding>) {
+    // Whose manifest it is counts, not in which file it stands.
+    let subject = |manifest: &Manifest, set: &[Manifest]| {
+        let (path, _) = manifest.parent.as_ref()?;
+        let found = set.iter().find(|m| m.path == *path).map(|m| m.subject.to_string());
+        Some(found.unwrap_or_else(|| path.clone()))
+    };
+    let (was, is) = (subject(before, old), subject(after, new));
     if was == is {
         return;
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnalyzeError, enforce, exceeding, validate};
-use crate::compile::{CapabilityPolicy, Compiled, declared};
+use super::{AnalyzeError, enforce, exceeding};
+use crate::compile::{Compiled, declared};
 use crate::diag::{Code, Finding};
 use crate::model::{Level, Manifest, RiskTier, SubjectKind};
 use crate::source::SourceMap;
@@ -15,8 +15,6 @@ pub fn lint(compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, Analyz
     if set.manifests.is_empty() {
         return Ok(out);
     }
-    let all: Vec<&CapabilityPolicy> = compiled.capabilities.iter().collect();
-    validate(&all, map)?;
     let by_path: BTreeMap<&str, &Manifest> = set.manifests.iter().map(|m| (m.path.as_str(), m)).collect();
     let known = declared(set);
     for manifest in &set.manifests {

@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::compare::{CapabilityChange, CapabilitySide, newly_allowed};
 use super::AnalyzeError;
-use crate::compile::{CapabilityOrigin, CapabilityPolicy, CompileError, Compiled, capability_schema, capability_text, declared, policies_of};
+use crate::compile::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, CompileError, Compiled, Text, capability_schema, capability_text, declared, policies_of};
 use crate::decide::CapabilityDecider;
 use crate::diag::{Code, Evidence, Finding};
-use crate::model::{CapabilityRequest, Class, Level, Lifecycle, Manifest, RiskTier, Subject, Target};
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, GpuMode, Level, Lifecycle, Manifest, RiskTier, Subject, Target};
 use crate::source::{SourceMap, Span};
 
 /// Policies by the subject that they are about; guardrails by themselves.
@@ -52,6 +52,8 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result
     let (was, is) = (BySubject::new(&old.capabilities), BySubject::new(&new.capabilities));
     let subjects: BTreeSet<&Subject> = was.of.keys().chain(is.of.keys()).copied().collect();
     let mut differing: Vec<&CapabilityPolicy> = Vec::new();
+    let mut before = CapabilityDecider::of(old.capabilities.iter().collect(), &[], map);
+    let mut after = CapabilityDecider::of(new.capabilities.iter().collect(), &[], map);
     for subject in subjects {
         let (from, to) = (was.about(subject), is.about(subject));
         let fresh = |own: &[&CapabilityPolicy], other: &[&CapabilityPolicy]| {
@@ -61,8 +63,6 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result
             continue;
         }
         differing.extend(to.iter().filter(|p| !from.iter().any(|o| o.says_the_same(p))));
-        let mut before = CapabilityDecider::of(from.clone(), &[], map);
-        let mut after = CapabilityDecider::of(to.clone(), &[], map);
         let mut from = CapabilitySide { policies: from, decider: &mut before };
         let mut to = CapabilitySide { policies: to, decider: &mut after };
         let place = |set: &[Manifest]| set.iter().find(|m| m.subject == *subject).map(|m| m.span);
@@ -218,17 +218,48 @@ fn field(change: &CapabilityChange<'_>, from: &mut CapabilitySide<'_, '_>) -> Re
         )),
         _ => {}
     }
-    if change.rung_from.is_some() {
-        let grants = request.target.class() == Class::Grant;
-        return Ok(if grants { "requires_approval".into() } else { "tier".into() });
+    if change.permit.id.ends_with("/permit-unattended") {
+        return Ok("unattended_in".into());
+    }
+    let mentioned = Mentions::of(from);
+    if request.now != 0 {
+        tried.push(("expires", with(&|r| r.now = 0)));
+    }
+    for workspace in mentioned.workspaces.iter().filter(|name| **name != request.workspace) {
+        tried.push(("workspaces", with(&|r| r.workspace.clone_from(workspace))));
+    }
+    for persona in mentioned.personas.iter().filter(|name| **name != request.persona) {
+        tried.push(("personas", with(&|r| r.persona.clone_from(persona))));
+    }
+    if let Target::Gpu { .. } = &request.target {
+        for other in GpuMode::ALL {
+            tried.push((
+                "mode",
+                with(&|r| {
+                    if let Target::Gpu { mode, .. } = &mut r.target {
+                        *mode = *other;
+                    }
+                }),
+            ));
+        }
+    }
+    if let Target::Package { .. } = &request.target {
+        for other in &mentioned.names {
+            tried.push(("packages", with(&|r| r.target = Target::Package { name: other.clone() })));
+        }
     }
     for (name, other) in tried {
-        if from.decider.allows(&other, at)? {
+        if other != *request && from.decider.allows(&other, at)? {
             return Ok(name.to_owned());
         }
     }
+    let blocked = change.gone.is_some_and(|gone| gone.subject.is_some() && gone.rungs == (0..CAPABILITY_RUNGS));
+    if change.rung_from.is_some() || blocked {
+        let grants = request.target.class() == Class::Grant;
+        return Ok(if grants { "requires_approval".into() } else { "tier".into() });
+    }
     if let CapabilityRequest { target: Target::NetEgress { .. }, .. } = request {
-        let of_old: Vec<u16> = ports(from);
+        let of_old = mentioned.ports.clone();
         for port in of_old {
             let other = with(&|r| {
                 if let Target::NetEgress { port: own, .. } = &mut r.target {
@@ -261,17 +292,29 @@ fn field(change: &CapabilityChange<'_>, from: &mut CapabilitySide<'_, '_>) -> Re
     .to_owned())
 }
 
-/// Ports that the policies of a side mention.
-fn ports(side: &CapabilitySide<'_, '_>) -> Vec<u16> {
-    let mut out = Vec::new();
-    for policy in &side.policies {
-        policy.condition.atoms(&mut |atom| {
-            if let crate::compile::CapabilityAtom::Ports(ports) = atom {
-                out.extend(ports);
-            }
-        });
+/// What the policies of a side mention.
+#[derive(Default)]
+struct Mentions {
+    ports: Vec<u16>,
+    workspaces: Vec<String>,
+    personas: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Mentions {
+    fn of(side: &CapabilitySide<'_, '_>) -> Self {
+        let mut out = Mentions::default();
+        for policy in &side.policies {
+            policy.condition.atoms(&mut |atom| match atom {
+                CapabilityAtom::Ports(ports) => out.ports.extend(ports),
+                CapabilityAtom::Workspace(names) => out.workspaces.extend(names.iter().cloned()),
+                CapabilityAtom::Persona(names) => out.personas.extend(names.iter().cloned()),
+                CapabilityAtom::Text(Text::Name, names) => out.names.extend(names.iter().cloned()),
+                _ => {}
+            });
+        }
+        out
     }
-    out
 }
 
 fn evidence(change: &CapabilityChange<'_>) -> Evidence {

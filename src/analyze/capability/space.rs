@@ -70,10 +70,9 @@ impl<'a> Mentioned<'a> {
     /// The texts of a field, and one that nothing mentions.
     fn texts(&self, field: Text, fresh: &str) -> Vec<String> {
         let mentioned = self.texts.iter().filter(|(own, _)| *own == field).map(|(_, text)| (*text).to_owned());
-        let mut out: Vec<String> = mentioned.collect();
-        let other = (0_u32..).map(|n| if n == 0 { fresh.to_owned() } else { format!("{fresh}{n}") });
-        out.extend(other.into_iter().find(|text| !self.texts.contains(&(field, text.as_str()))));
-        out
+        let mut other = (0_u32..).map(|n| if n == 0 { fresh.to_owned() } else { format!("{fresh}{n}") });
+        let other = other.find(|text| !self.texts.contains(&(field, text.as_str())));
+        other.into_iter().chain(mentioned).collect()
     }
 
     /// Each host that is mentioned, a name below it, and another: a host is told apart by the

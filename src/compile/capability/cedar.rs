@@ -115,12 +115,12 @@ type Parts = (Vec<String>, &'static str, Level);
 fn atom_text(atom: &CapabilityAtom) -> Parts {
     let single = |text: String| (vec![text], "", Level::Unary);
     match atom {
-        CapabilityAtom::Host(patterns) => (patterns.iter().filter_map(host).collect(), " || ", Level::Or),
+        CapabilityAtom::Host(patterns) => (patterns.iter().flat_map(host).collect(), " || ", Level::Or),
         CapabilityAtom::Address(nets) => in_networks("address", nets),
         CapabilityAtom::Reaches(nets) => {
             let all = ["address", "peer"].map(|name| {
-                let (parts, with, _) = in_networks(name, nets);
-                parts.join(with)
+                let (parts, with, own) = in_networks(name, nets);
+                joined(parts, with, own, Level::Or)
             });
             (all.into(), " || ", Level::Or)
         }
@@ -177,15 +177,15 @@ const fn text_name(field: Text) -> &'static str {
     }
 }
 
-fn host(pattern: &HostPattern) -> Option<String> {
+fn host(pattern: &HostPattern) -> Vec<String> {
     let is = |name: &str| format!("context.host == {}", cedar_string(name));
     let below = |name: &str| format!("context.host like {}", cedar_string(&format!("*.{name}")));
-    Some(match pattern {
-        HostPattern::Exact(name) => is(name),
-        HostPattern::SubDomains(name) => below(name),
-        HostPattern::DomainTree(name) => format!("{} || {}", is(name), below(name)),
-        HostPattern::Network(_) => return None,
-    })
+    match pattern {
+        HostPattern::Exact(name) => vec![is(name)],
+        HostPattern::SubDomains(name) => vec![below(name)],
+        HostPattern::DomainTree(name) => vec![is(name), below(name)],
+        HostPattern::Network(_) => Vec::new(),
+    }
 }
 
 fn in_networks(name: &str, nets: &[IpNet]) -> Parts {
@@ -217,5 +217,6 @@ fn under(place: &Subtree) -> Parts {
         };
     }
     let last = crate::model::MAX_SEGMENTS + 1 - place.segments.len().min(crate::model::MAX_SEGMENTS);
+    // Conjunctions bind before the disjunction that they stand in.
     ((1..=last).map(|first| from(first).join(" && ")).collect(), " || ", Level::Or)
 }

@@ -178,8 +178,19 @@ impl Made<'_> {
             return;
         }
         let mut narrow = vec![broad.clone(), self.lives(entry.lifecycle)];
-        if matches!(entry.scope, Scope::NetEgress { tls_inspect: true, .. }) {
-            narrow.push(CapabilityAtom::Fact(Fact::TlsInspect).into());
+        match &entry.scope {
+            Scope::NetEgress { ports, tls_inspect, .. } => {
+                if ports.is_none() {
+                    narrow.push(CapabilityAtom::Ports(vec![443]).into());
+                }
+                if *tls_inspect {
+                    narrow.push(CapabilityAtom::Fact(Fact::TlsInspect).into());
+                }
+            }
+            Scope::Persistence { survives_session: false, .. } => {
+                narrow.push(Condition::from(CapabilityAtom::Fact(Fact::SurvivesSession)).negated());
+            }
+            _ => {}
         }
         narrow.extend(self.ends());
         self.push(out, ("permit", Effect::Permit, tier..CAPABILITY_RUNGS), of, Condition::all(narrow));
@@ -225,7 +236,10 @@ fn scope(scope: &Scope) -> Condition {
             if !cidrs.is_empty() {
                 hosts.push(CapabilityAtom::Address(cidrs.clone()).into());
             }
-            Condition::all(vec![Condition::one(hosts), CapabilityAtom::Ports(ports.clone()).into()])
+            let mut all = vec![Condition::one(hosts)];
+            // An entry that names no port restricts every one.
+            all.extend(ports.as_ref().map(|ports| CapabilityAtom::Ports(ports.clone()).into()));
+            Condition::all(all)
         }
         Scope::FsScope { read, write, deny } => files::blocked(read, write, deny),
         Scope::Clipboard { paste_in, copy_out } => Condition::one(
@@ -247,11 +261,8 @@ fn scope(scope: &Scope) -> Condition {
             }
             Condition::one(parts)
         }
-        Scope::Persistence { paths, survives_session } => {
-            let mut all = vec![Condition::one(paths.iter().map(|place| CapabilityAtom::Under(place.clone()).into()).collect())];
-            if !survives_session {
-                all.push(Condition::from(CapabilityAtom::Fact(Fact::SurvivesSession)).negated());
-            }
+        Scope::Persistence { paths, .. } => {
+            let all = vec![Condition::one(paths.iter().map(|place| CapabilityAtom::Under(place.clone()).into()).collect())];
             Condition::all(all)
         }
         Scope::Credentials { broker_scopes } => text(Text::BrokerScope, broker_scopes),

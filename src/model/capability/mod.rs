@@ -253,8 +253,8 @@ pub enum Scope {
         domains: Vec<HostPattern>,
         /// Hosts that are written as an address.
         cidrs: Vec<IpNet>,
-        /// Ports, ascending.
-        ports: Vec<u16>,
+        /// Ports, ascending; `None`: it permits 443 and restricts every port.
+        ports: Option<Vec<u16>>,
         /// Whether the proxy must be able to look into the connection.
         tls_inspect: bool,
     },
@@ -356,9 +356,9 @@ pub struct Rate {
 impl Rate {
     /// Whether it allows no more than `other` does, over any time.
     pub fn is_within(self, other: Rate) -> bool {
-        // A burst counts as well as the mean.
-        self.count <= other.count
-            && u128::from(self.count) * u128::from(other.seconds) <= u128::from(other.count) * u128::from(self.seconds)
+        // So many bursts may begin in the other's time.
+        let bursts = other.seconds.div_ceil(self.seconds.max(1));
+        u128::from(self.count) * u128::from(bursts) <= u128::from(other.count)
     }
 }
 

@@ -196,6 +196,10 @@ impl CapabilityRequest {
         if self.lifecycle != Lifecycle::Once {
             out.push(format!("with the lifecycle `{}`", self.lifecycle));
         }
+        if self.now != 0 {
+            let time = jiff::Timestamp::from_second(self.now).map_or_else(|_| self.now.to_string(), |t| t.to_string());
+            out.push(format!("at {time}"));
+        }
         if self.external {
             out.push("inputs come from outside the session".to_owned());
         }

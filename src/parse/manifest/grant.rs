@@ -131,7 +131,7 @@ fn grant(key: &Key, value: &Node, sink: &mut Sink) -> Option<Grant> {
         return None;
     };
     grant.level = level;
-    if !grant.unattended_in.is_empty() && grant.requires_approval {
+    if !grant.unattended_in.is_empty() {
         let outside = |w: &&String| !grant.workspaces.is_empty() && !grant.workspaces.contains(*w);
         if let Some(workspace) = grant.unattended_in.iter().find(outside) {
             sink.push(

@@ -165,6 +165,7 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
             }
         }
         "targets" => {
+            not_empty(value, name, sink);
             let mut targets: BTreeSet<System> = BTreeSet::new();
             for (text, span) in value.scalars("`targets`", sink) {
                 targets.extend(name_of(System::from_name(&text), System::NAMES, "system", (&text, span), sink));
@@ -172,6 +173,7 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
             manifest.targets = targets.into_iter().collect();
         }
         "declares" if only(SubjectKind::Integration, sink) => {
+            not_empty(value, name, sink);
             for (text, span) in value.scalars("`declares`", sink) {
                 if !grant::is_capability(&text, span, sink) {
                     continue;
@@ -187,16 +189,27 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
         "expires" if only(SubjectKind::Session, sink) => {
             let Some(text) = value.scalar("`expires`", sink) else { return };
             match text.parse::<jiff::Timestamp>() {
-                Ok(time) => manifest.expires = Some(time.as_second()),
-                Err(_) => sink.push(
+                // One spelling, so that nobody reads another time than polctl does.
+                Ok(time) if time.to_string() == text && time.as_second() >= 0 => manifest.expires = Some(time.as_second()),
+                _ => sink.push(
                     Finding::new(Code::INVALID_VALUE, value.span, format!("`{text}` is no time"))
-                        .help("write it as in RFC 3339, with its zone: `2026-12-01T18:00:00Z`"),
+                        .help("write it in full, in universal time: `2026-12-01T18:00:00Z`"),
                 ),
             }
         }
         "capabilities" => capabilities(manifest, value, sink),
         "grants" => grant::grants(manifest, value, sink),
         _ => {}
+    }
+}
+
+/// An empty list is refused: some read it as nothing and some as everything.
+fn not_empty(value: &Node, name: &str, sink: &mut Sink) {
+    if matches!(&value.kind, Kind::Seq(items) if items.is_empty()) {
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, value.span, format!("`{name}` is empty"))
+                .help("name what is meant, or leave it out"),
+        );
     }
 }
 
@@ -239,6 +252,7 @@ fn capabilities(manifest: &mut Manifest, value: &Node, sink: &mut Sink) {
                 continue;
             }
         };
+        not_empty(value, class.name(), sink);
         for item in items {
             capability(manifest, class, item, sink);
         }

@@ -120,15 +120,15 @@ pub(super) fn scope(
         Class::NetEgress => {
             let domains = fields.list("domains", domain);
             let cidrs = fields.list("cidrs", network);
-            let ports = if fields.find("ports").is_some() { fields.list("ports", port) } else { vec![443] };
+            let ports = fields.find("ports").is_some().then(|| fields.list("ports", port));
             let tls_inspect = fields.boolean("tls_inspect");
             fields.needs(
                 !domains.is_empty() || !cidrs.is_empty(),
                 "domain or network",
                 "write `domains: [\"api.example.org\"]`, or `cidrs` for hosts that are written as an address",
             );
-            let ports: BTreeSet<u16> = ports.into_iter().collect();
-            Scope::NetEgress { domains, cidrs, ports: ports.into_iter().collect(), tls_inspect }
+            let ports = ports.map(|ports| ports.into_iter().collect::<BTreeSet<u16>>().into_iter().collect());
+            Scope::NetEgress { domains, cidrs, ports, tls_inspect }
         }
         Class::FsScope => {
             let (read, write, deny) =
@@ -263,7 +263,13 @@ fn network(text: &str, span: Span, sink: &mut Sink) -> Option<IpNet> {
         sink.push(Finding::new(Code::INVALID_VALUE, span, message).help(help.to_owned()));
         None
     };
+    let zeros = text.split(['.', '/']).any(|part| part.len() > 1 && part.starts_with('0') && !text.contains(':'));
     match IpNet::from_str(text) {
+        Ok(_) if zeros => fail(
+            format!("`{text}` has a number with a zero in front"),
+            "write each number without it; some readers take such a number for an octal one",
+            sink,
+        ),
         Ok(IpNet::V6(net)) if net.addr().to_ipv4_mapped().is_some() => fail(
             format!("`{text}` is an IPv4 network inside an IPv6 one"),
             "write the IPv4 network; connections to mapped addresses are refused",
