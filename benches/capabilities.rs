@@ -1,7 +1,13 @@
 //! What checking manifests costs: 500 of them with 10,000 entries, each changed in one entry, against
 //! their previous version. The figure that counts is the processor time of whole `polctl check`s.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a benchmark reports on the terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a benchmark reports on the terminal"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +15,8 @@ use std::process::Command;
 
 /// One manifest with 20 entries; `changed`: one of them lets more through.
 fn manifest(number: usize, changed: bool) -> String {
-    let mut out = format!("polctl: v1\nsubject: {{ image: image-{number} }}\nhome: /home/agent\ncapabilities:\n  net.egress:\n");
+    let mut out =
+        format!("polctl: v1\nsubject: {{ image: image-{number} }}\nhome: /home/agent\ncapabilities:\n  net.egress:\n");
     for entry in 0..8 {
         let tier = ["auto", "notify", "ask"][entry % 3];
         let port = if changed && entry == 3 { "443, 8443" } else { "443" };
@@ -34,7 +41,8 @@ fn set(dir: &Path, changed: bool) {
     std::fs::create_dir_all(dir.join("capabilities")).unwrap();
     let config = "polctl: v1\nset: bench\npolicies: [MAP.md]\nmanifests: [\"capabilities/*.yaml\"]\n";
     std::fs::write(dir.join("polctl.yaml"), config).unwrap();
-    std::fs::write(dir.join("MAP.md"), "---\npolctl: v1\nsurface: commands\n---\n# Map\n\n## Tier 0\n\n- `ls **`\n").unwrap();
+    std::fs::write(dir.join("MAP.md"), "---\npolctl: v1\nsurface: commands\n---\n# Map\n\n## Tier 0\n\n- `ls **`\n")
+        .unwrap();
     for number in 0..500 {
         std::fs::write(dir.join(format!("capabilities/m{number}.yaml")), manifest(number, changed)).unwrap();
     }

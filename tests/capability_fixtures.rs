@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -14,6 +14,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
+    #[expect(clippy::struct_field_names, reason = "the name in the fixture")]
     step: String,
     file: String,
     replace: Option<String>,
@@ -98,8 +99,15 @@ fn every_step_has_its_verdict() {
             std::fs::write(&path, text.replace(old, step.with.as_ref().unwrap().trim_end_matches('\n'))).unwrap();
         }
         let base = fixtures().join("set");
-        let output =
-            polctl(&["check", "--base", base.to_str().unwrap(), "-C", dir.path().to_str().unwrap(), "--format", "json"]);
+        let output = polctl(&[
+            "check",
+            "--base",
+            base.to_str().unwrap(),
+            "-C",
+            dir.path().to_str().unwrap(),
+            "--format",
+            "json",
+        ]);
         let report: serde_json::Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|e| panic!("{}: {e}: {}", step.step, String::from_utf8_lossy(&output.stderr)));
         let findings = report["findings"].as_array().unwrap();
@@ -108,7 +116,8 @@ fn every_step_has_its_verdict() {
             own.map(|f| f["code"].as_str().unwrap().to_owned()).collect()
         };
         let messages: Vec<&str> = findings.iter().filter_map(|f| f["message"].as_str()).collect();
-        let says = |text: &Option<String>| text.as_ref().is_none_or(|text| messages.iter().any(|m| m.contains(text.as_str())));
+        let says =
+            |text: &Option<String>| text.as_ref().is_none_or(|text| messages.iter().any(|m| m.contains(text.as_str())));
         let field = step.field.as_ref().map(|field| format!("`{field}`"));
         if of(false) != step.codes
             || of(true) != step.notes
@@ -133,9 +142,9 @@ fn bad_and_tricky_manifests_have_their_answers() {
     let rows: Vec<Bad> = read("bad.yaml");
     assert!(rows.len() >= 60, "{}", rows.len());
     let mut failures = Vec::new();
-    let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for row in &rows {
-        assert!(seen.insert(&row.id, ()).is_none(), "{} stands twice", row.id);
+        assert!(seen.insert(&row.id), "{} stands twice", row.id);
         let mut findings: Vec<Finding> = Vec::new();
         let manifest = parse_manifest("m.yaml", row.manifest.as_bytes(), &mut SourceMap::new(), &mut findings);
         let codes: BTreeSet<String> = findings.iter().map(|f| f.code.as_str().to_owned()).collect();
@@ -159,7 +168,7 @@ fn an_update_with_a_new_capability_passes_and_the_new_one_is_refused() {
     let text = std::fs::read_to_string(&path).unwrap();
     let (head, tail) = text.split_once("declares:\n").expect("the mail integration declares one capability a line");
     let item = tail.lines().find(|line| line.trim_start().starts_with("- ")).unwrap();
-    let indent = &item[..item.len() - item.trim_start().len()];
+    let indent: String = item.chars().take_while(|c| *c == ' ').collect();
     std::fs::write(&path, format!("{head}declares:\n{indent}- email:forward\n{tail}")).unwrap();
     let (base, new) = (fixtures().join("set"), dir.path().to_str().unwrap().to_owned());
     let output = polctl(&["check", "--base", base.to_str().unwrap(), "-C", &new]);

@@ -148,7 +148,8 @@ pub struct CompileArgs {
 }
 
 fn system(text: &str) -> Result<crate::model::System, String> {
-    crate::model::System::from_name(text).ok_or_else(|| format!("systems are {}", crate::model::System::NAMES.join(", ")))
+    crate::model::System::from_name(text)
+        .ok_or_else(|| format!("systems are {}", crate::model::System::NAMES.join(", ")))
 }
 
 /// Arguments of `explain`.

@@ -10,7 +10,9 @@ use super::args::{CompileArgs, Format, OutputArgs};
 use super::session::{Failure, exit_code, read, working_tree};
 use super::{exit, output};
 use crate::analyze::{enforcement, validate, validate_capabilities};
-use crate::compile::{BUNDLE_NAME, Compiled, Effect, Policy, bundle, capability_text, render, schema_of, template_text};
+use crate::compile::{
+    BUNDLE_NAME, Compiled, Effect, Policy, bundle, capability_text, render, schema_of, template_text,
+};
 use crate::diag::{Level, sort};
 use crate::model::{Class, FACTS_VERSION, Surface, System};
 use crate::report::Report;
@@ -120,7 +122,10 @@ pub(super) fn files(compiled: &Compiled, map: &SourceMap) -> Result<BTreeMap<Str
         let all = compiled.capabilities.iter().map(|policy| capability_text(policy, map));
         files.insert("capabilities.cedar".into(), pretty(&capability_head(compiled, "policies", all))?);
         let all = compiled.capabilities.iter().filter_map(|policy| template_text(policy, map));
-        files.insert("capability-templates.cedar".into(), pretty(&capability_head(compiled, "templates to link for a session", all))?);
+        files.insert(
+            "capability-templates.cedar".into(),
+            pretty(&capability_head(compiled, "templates to link for a session", all))?,
+        );
     }
     if !compiled.guardrails.is_empty() {
         let text: String = compiled.guardrails.iter().map(|g| format!("{}\n", g.text)).collect();

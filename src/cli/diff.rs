@@ -80,7 +80,7 @@ fn manifest(
     if let Some(found) = compiled.set.manifests.iter().find(in_set) {
         return Ok(Some(found.clone()));
     }
-    let bytes = std::fs::read(path)
-        .map_err(|source| Failure::Read { what: format!("the manifest `{path}`"), source })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| Failure::Read { what: format!("the manifest `{path}`"), source })?;
     Ok(parse_manifest(path, &bytes, map, findings))
 }

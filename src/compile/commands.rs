@@ -139,7 +139,8 @@ impl CommandRule<'_> {
     fn no_hazard_of_any(&self) -> Expr {
         let named: Vec<&str> = self.pattern.programs.iter().filter_map(Glob::as_literal).collect();
         let reached = |name: &&str| !named.contains(name) && self.pattern.programs.iter().any(|p| p.matches(name));
-        let hazardous = program_table().names().filter(reached).filter(|name| program(name).is_some_and(Program::has_hazards));
+        let hazardous =
+            program_table().names().filter(reached).filter(|name| program(name).is_some_and(Program::has_hazards));
         let hazardous: Vec<Glob> = hazardous.map(Glob::literal).collect();
         let mut out = Vec::new();
         if !hazardous.is_empty() {
@@ -245,9 +246,8 @@ impl CommandRule<'_> {
             options
         };
         // A word that is not known may be that name: `git pus?` where a file is called `push`.
-        let may_be = |at: usize, names: Vec<Glob>| {
-            Expr::One(vec![Atom::Word(at, names).into(), Atom::WordUnknown(at).into()])
-        };
+        let may_be =
+            |at: usize, names: Vec<Glob>| Expr::One(vec![Atom::Word(at, names).into(), Atom::WordUnknown(at).into()]);
         let spelled = |name: &str| if program.abbreviates { shortened(name) } else { vec![Glob::literal(name)] };
         let here = |path: &[&str]| -> Vec<Expr> {
             path.iter().enumerate().map(|(at, name)| may_be(at + 1, spelled(name))).collect()
@@ -281,8 +281,13 @@ impl CommandRule<'_> {
             if self.meets(program, path) != Meets::Never && !self.names(program, path) {
                 match path.as_slice() {
                     [only] => {
-                        let aliases = program.sub_aliases.iter().filter(|(name, _)| name == only).flat_map(|(_, others)| others);
-                        first.extend(std::iter::once(only).chain(aliases.filter(|_| program.abbreviates)).flat_map(|name| spelled(name)));
+                        let aliases =
+                            program.sub_aliases.iter().filter(|(name, _)| name == only).flat_map(|(_, others)| others);
+                        first.extend(
+                            std::iter::once(only)
+                                .chain(aliases.filter(|_| program.abbreviates))
+                                .flat_map(|name| spelled(name)),
+                        );
                     }
                     path => out.push(Expr::All(here(path)).negated()),
                 }
@@ -356,7 +361,8 @@ impl CommandRule<'_> {
                 }
             }
             // A literal that is no hazard needs no test.
-            let open = globs.iter().any(|glob| glob.as_literal().is_none_or(|text| unnamed.iter().any(|h| h.matches(text))));
+            let open =
+                globs.iter().any(|glob| glob.as_literal().is_none_or(|text| unnamed.iter().any(|h| h.matches(text))));
             if open && !unnamed.is_empty() {
                 places.push(is_harmless(unnamed));
             }

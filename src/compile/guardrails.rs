@@ -28,8 +28,7 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
     if set.guardrails.is_empty() {
         return out;
     }
-    let schema = cedar_policy::Schema::from_cedarschema_str(&schema_of(set))
-        .map(|(schema, _)| schema);
+    let schema = cedar_policy::Schema::from_cedarschema_str(&schema_of(set)).map(|(schema, _)| schema);
     for (span, text) in &set.guardrails {
         let parsed = match CedarSet::from_str(text) {
             Ok(parsed) => parsed,

@@ -15,11 +15,11 @@ mod implies;
 mod index;
 mod schema;
 
+pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
 pub use capability::{
     CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name,
     capability_policies, capability_schema, capability_text, declared, policies_of, template_text,
 };
-pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
 pub(crate) use capability::{cedar_time, request_path, request_text};
 pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
@@ -212,7 +212,8 @@ fn first_words(pattern: &crate::model::CommandPattern) -> Option<Vec<String>> {
         for word in globs.iter().filter_map(Glob::as_literal) {
             words.push(program.canonical_sub(word).to_owned());
             if program.abbreviates {
-                words.extend(word.char_indices().filter_map(|(at, c)| word.get(..at + c.len_utf8())).map(str::to_owned));
+                words
+                    .extend(word.char_indices().filter_map(|(at, c)| word.get(..at + c.len_utf8())).map(str::to_owned));
             }
             if program.entry.bundle {
                 words.push(format!("-{word}"));
@@ -336,7 +337,10 @@ impl Compiled {
             for manifest in &self.set.manifests {
                 feed(&manifest.subject.to_string());
                 feed(&format!("{:?}", manifest.parent.as_ref().map(|(path, _)| path)));
-                feed(&format!("{:?}", (manifest.administrative.is_some(), manifest.external, &manifest.declares.keys())));
+                feed(&format!(
+                    "{:?}",
+                    (manifest.administrative.is_some(), manifest.external, &manifest.declares.keys())
+                ));
                 for grant in manifest.grants.values() {
                     let Grant { capability, ttl, staleness, retry, deferrable, rate, max_pending, .. } = grant;
                     feed(&format!("{:?}", (capability, ttl, staleness, retry, deferrable, rate, max_pending)));

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use cedar_policy::{
-    Authorizer, Context, Decision, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request as CedarRequest,
-    RestrictedExpression as Value,
+    Authorizer, Context, Decision, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet,
+    Request as CedarRequest, RestrictedExpression as Value,
 };
 
 use crate::compile::{
-    CAPABILITIES, CapabilityPolicy, cedar_time, CompileError, Compiled, Text, action_name, capability_text, request_path, request_text,
+    CAPABILITIES, CapabilityPolicy, CompileError, Compiled, Text, action_name, capability_text, cedar_time,
+    request_path, request_text,
 };
 use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Subject, Target};
 use crate::source::SourceMap;
@@ -37,7 +38,11 @@ impl<'a> CapabilityDecider<'a> {
     }
 
     /// A decider for some policies and hand-written guardrails.
-    pub fn of(policies: Vec<&'a CapabilityPolicy>, guardrails: &'a [crate::compile::Guardrail], map: &'a SourceMap) -> Self {
+    pub fn of(
+        policies: Vec<&'a CapabilityPolicy>,
+        guardrails: &'a [crate::compile::Guardrail],
+        map: &'a SourceMap,
+    ) -> Self {
         let mut by_subject: HashMap<Option<&'a Subject>, Vec<&'a CapabilityPolicy>> = HashMap::new();
         for policy in policies {
             by_subject.entry(policy.subject.as_ref()).or_default().push(policy);

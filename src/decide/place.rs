@@ -197,11 +197,8 @@ pub fn file_zones(path: &str, setting: &Setting<'_>) -> BTreeSet<String> {
         }
         out
     };
-    let names = if path.contains(['*', '?', '[', '{']) {
-        vec![spelled(""), spelled("x")]
-    } else {
-        vec![path.to_owned()]
-    };
+    let names =
+        if path.contains(['*', '?', '[', '{']) { vec![spelled(""), spelled("x")] } else { vec![path.to_owned()] };
     let mut found = BTreeSet::new();
     for name in names {
         found.extend(dirs.target(&Value::Known(name.clone()), setting.zones));

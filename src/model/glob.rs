@@ -103,11 +103,13 @@ impl Glob {
     pub fn is_within(&self, other: &Glob) -> bool {
         // A character that stands in no text of `other` can only be met by a wildcard there, and
         // what a wildcard meets may be anything.
-        let texts = || other.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Any => None,
-        });
-        let Some(fresh) = ('\u{1}'..).find(|c| !texts().any(|text| text.contains(*c))) else { return false };
+        let texts = || {
+            other.pieces.iter().filter_map(|piece| match piece {
+                Piece::Text(text) => Some(text.as_str()),
+                Piece::Any => None,
+            })
+        };
+        let Some(fresh) = ('\u{1}'..=char::MAX).find(|c| !texts().any(|text| text.contains(*c))) else { return false };
         let sample: String = self.pieces.iter().fold(String::new(), |mut sample, piece| {
             match piece {
                 Piece::Text(text) => sample.push_str(text),

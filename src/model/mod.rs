@@ -17,7 +17,9 @@ mod tier;
 mod zones;
 
 pub use capability::{
-    CAPABILITY_RUNGS, CapabilityEntry, CapabilityRequest, Class, Grant, GpuMode, Level, Lifecycle, MAX_SEGMENTS, Manifest, PathError, Rate, Retry, RiskTier, Scope, Seconds, Subject, SubjectKind, Subtree, System, Target, homes, path_segments,
+    CAPABILITY_RUNGS, CapabilityEntry, CapabilityRequest, Class, GpuMode, Grant, Level, Lifecycle, MAX_SEGMENTS,
+    Manifest, PathError, Rate, Retry, RiskTier, Scope, Seconds, Subject, SubjectKind, Subtree, System, Target, homes,
+    path_segments,
 };
 pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, Provenance};
 pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public};

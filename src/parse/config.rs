@@ -102,8 +102,12 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
             for (path, span) in &config.policies {
                 if !is_plain_relative(path) {
                     sink.push(
-                        Finding::new(Code::INVALID_VALUE, *span, format!("`{path}` is not a path below this directory"))
-                            .help("write it relative to `polctl.yaml`, without `..`"),
+                        Finding::new(
+                            Code::INVALID_VALUE,
+                            *span,
+                            format!("`{path}` is not a path below this directory"),
+                        )
+                        .help("write it relative to `polctl.yaml`, without `..`"),
                     );
                 }
             }
@@ -160,8 +164,11 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
                 .help("it changes nothing about what the policy permits"),
         ),
         _ => sink.push(
-            Finding::new(Code::UNKNOWN_KEY, key, format!("`{name}` is no key of the configuration"))
-                .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
+            Finding::new(Code::UNKNOWN_KEY, key, format!("`{name}` is no key of the configuration")).help(format!(
+                "{}keys are {}",
+                nearest(name, &KEYS),
+                listed(&KEYS)
+            )),
         ),
     }
 }

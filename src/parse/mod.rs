@@ -20,8 +20,8 @@ pub use config::unverified_envelope_name;
 pub(crate) use egress_pattern::parse_url;
 pub use set::{CONFIG_NAME, load, parse_manifest};
 pub use shell::{
-    Assignment, Doubt, Evaluated, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value, parse_line,
-    quoted,
+    Assignment, Doubt, Evaluated, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value,
+    parse_line, quoted,
 };
 
 use similar::get_close_matches;

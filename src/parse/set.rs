@@ -38,7 +38,13 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
     if config.policies.len() > MAX_FILES {
         return Err(SourceError::TooMany { tree: tree.label() });
     }
-    let mut set = PolicySet { surfaces: BTreeMap::new(), rules: Vec::new(), guardrails: Vec::new(), manifests: Vec::new(), config };
+    let mut set = PolicySet {
+        surfaces: BTreeMap::new(),
+        rules: Vec::new(),
+        guardrails: Vec::new(),
+        manifests: Vec::new(),
+        config,
+    };
     let mut read = BTreeSet::new();
     for (path, span) in set.config.policies.clone() {
         // Both were reported with the configuration.

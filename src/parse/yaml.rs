@@ -152,9 +152,7 @@ fn tag(text: &str) -> Option<usize> {
             (Some(open), c) if c == open => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') if begins => quote = Some(c),
-            (None, '#') if before.is_whitespace() => {
-                while chars.next_if(|(_, c)| *c != '\n').is_some() {}
-            }
+            (None, '#') if before.is_whitespace() => while chars.next_if(|(_, c)| *c != '\n').is_some() {},
             (None, '!') if begins && chars.peek().is_some_and(|(_, c)| c.is_alphanumeric() || "!<".contains(*c)) => {
                 return Some(at);
             }
@@ -233,7 +231,10 @@ impl Node {
             Kind::Scalar(text) if self.is_bool => return Some(text == "true"),
             Kind::Scalar(text) => {
                 let message = format!("{what} is `true` or `false`, and `{text}` is here a text");
-                sink.push(Finding::new(Code::INVALID_VALUE, self.span, message).help("write `true` or `false`, without quotes"));
+                sink.push(
+                    Finding::new(Code::INVALID_VALUE, self.span, message)
+                        .help("write `true` or `false`, without quotes"),
+                );
             }
             _ => sink.push(
                 Finding::new(Code::INVALID_VALUE, self.span, format!("{what} must be `true` or `false`"))

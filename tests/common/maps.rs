@@ -23,7 +23,8 @@ zones:
 /// Programs of rules and requests. `find` has long options with one dash; `a`, `ab` and `b` are
 /// not in the program table.
 pub const PROGRAMS: [&str; 16] = [
-    "git", "a", "ab", "find", "b", "rm", "tar", "cp", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd", "bash",
+    "git", "a", "ab", "find", "b", "rm", "tar", "cp", "sort", "npm", "env", "timeout", "kubectl", "docker", "dd",
+    "bash",
 ];
 
 /// Words of rules and requests, as text.

@@ -103,7 +103,11 @@ pub fn broad(rule: &Rule, config: &Config, request: &Request) -> bool {
             subjects(rule, &request.agent, &request.host)
                 && (run_as.is_empty() || run_as.contains(&request.run_as))
                 && is_program(pattern, request)
-                && may_fit(&shortened(patterns(pattern, &request.program), &request.program), pattern.rest, &request.words)
+                && may_fit(
+                    &shortened(patterns(pattern, &request.program), &request.program),
+                    pattern.rest,
+                    &request.words,
+                )
                 && with.iter().all(|items| items.iter().any(|item| seen.may_be(item, &request.words, &table)))
                 && only.as_ref().is_none_or(|items| seen.sure.iter().all(|option| table.may_be_listed(option, items)))
                 && !unless.iter().any(|item| seen.certain(item, &request.words, &table))
@@ -164,7 +168,9 @@ fn shortened(mut words: Vec<Vec<Glob>>, name: &str) -> Vec<Vec<Glob>> {
         for globs in &mut words {
             let names: Vec<String> = globs.iter().filter_map(Glob::as_literal).map(str::to_owned).collect();
             for text in names.iter().filter(|text| !text.starts_with('-')) {
-                globs.extend((1..=text.chars().count()).map(|n| Glob::literal(&text.chars().take(n).collect::<String>())));
+                globs.extend(
+                    (1..=text.chars().count()).map(|n| Glob::literal(&text.chars().take(n).collect::<String>())),
+                );
             }
         }
     }
@@ -374,9 +380,8 @@ fn hazardous(
     // "Command patterns": a wildcard reaches no program that the table knows hazards of.
     let named = |glob: &Glob| glob.as_literal() == Some(request.program.as_str());
     let wild = pattern.programs.iter().any(|glob| glob.as_literal().is_none());
-    let option = |globs: &Vec<Glob>| {
-        globs.iter().all(|glob| glob.as_literal().is_some_and(|text| text.starts_with("--")))
-    };
+    let option =
+        |globs: &Vec<Glob>| globs.iter().all(|glob| glob.as_literal().is_some_and(|text| text.starts_with("--")));
     if !pattern.rest && pattern.words.iter().all(option) {
         return false;
     }
@@ -409,9 +414,7 @@ fn hazardous(
     if !program.known.is_empty() && first.is_none() {
         let fine = match request.words.first() {
             None => program.known.contains(&"-"),
-            Some(Word::Known(text)) => {
-                *text != "-" && program.known.contains(&text.as_str()) || literal_here(0, text)
-            }
+            Some(Word::Known(text)) => *text != "-" && program.known.contains(&text.as_str()) || literal_here(0, text),
             Some(_) => false,
         };
         if !fine {
@@ -441,7 +444,8 @@ fn hazardous(
         entry.hazards.iter().flat_map(|(hazards, _)| hazards).any(|hazard| {
             if !hazard.starts_with('-') {
                 let hazard = Glob::from_stars(hazard);
-                let covers = |glob: &Glob| ["", "\u{1}"].iter().all(|fill| glob_matches(hazard.pieces(), &filled(glob, fill)));
+                let covers =
+                    |glob: &Glob| ["", "\u{1}"].iter().all(|fill| glob_matches(hazard.pieces(), &filled(glob, fill)));
                 let dangerous = |(at, word): (usize, &Word)| {
                     let here = words.get(at).filter(|_| !pattern.rest);
                     let known = |text: &str, globs: &Vec<Glob>| {
@@ -461,10 +465,9 @@ fn hazardous(
             let present = |part: &String| {
                 let spellings = table.spellings(std::slice::from_ref(part), holding, true);
                 let live = |meant: &&String| !named.contains(*meant);
-                spellings
-                    .iter()
-                    .filter(live)
-                    .any(|meant| seen.possible.iter().any(|option| !named.contains(option) && table.may_mean(option, meant)))
+                spellings.iter().filter(live).any(|meant| {
+                    seen.possible.iter().any(|option| !named.contains(option) && table.may_mean(option, meant))
+                })
             };
             unnamed && parts.iter().all(present)
         })

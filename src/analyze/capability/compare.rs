@@ -55,7 +55,8 @@ const fn kind(target: &Target) -> &'static str {
 
 /// Whether a request may run at a rung, as the conditions say.
 fn allows(policies: &[&CapabilityPolicy], request: &CapabilityRequest, rung: u8) -> bool {
-    let has = |effect| policies.iter().any(|p| p.effect == effect && p.rungs.contains(&rung) && p.condition.holds(request));
+    let has =
+        |effect| policies.iter().any(|p| p.effect == effect && p.rungs.contains(&rung) && p.condition.holds(request));
     has(Effect::Permit) && !has(Effect::Forbid)
 }
 
@@ -83,13 +84,16 @@ pub(super) fn newly_allowed<'a>(
         // A guardrail that holds on both sides allows nothing on either, whatever it tells apart; a
         // request outside of it exists wherever one does, since the values that nothing mentions lie
         // outside. Only its networks have members on both sides of every bound.
-        let shared = |p: &&CapabilityPolicy| p.subject.is_none() && was.iter().any(|o| o.says_the_same(p)) && is.iter().any(|o| o.says_the_same(p));
+        let shared = |p: &&CapabilityPolicy| {
+            p.subject.is_none() && was.iter().any(|o| o.says_the_same(p)) && is.iter().any(|o| o.says_the_same(p))
+        };
         let both: Vec<&CapabilityPolicy> = was.iter().chain(&is).copied().filter(|p| !shared(p)).collect();
         let networks: Vec<&CapabilityPolicy> = is.iter().copied().filter(shared).collect();
         let mut blamed: BTreeSet<(&str, Option<&str>, &str)> = BTreeSet::new();
         for request in requests(class, subject, &both, &networks) {
-            let rungs: Vec<u8> =
-                (0..CAPABILITY_RUNGS).filter(|rung| allows(&is, &request, *rung) && !allows(&was, &request, *rung)).collect();
+            let rungs: Vec<u8> = (0..CAPABILITY_RUNGS)
+                .filter(|rung| allows(&is, &request, *rung) && !allows(&was, &request, *rung))
+                .collect();
             let Some(rung) = rungs.first() else { continue };
             let holding = |p: &&&'a CapabilityPolicy| p.rungs.contains(rung) && p.holds(&request);
             let permits = is.iter().filter(|p| p.effect == Effect::Permit).filter(holding);
@@ -102,7 +106,8 @@ pub(super) fn newly_allowed<'a>(
             // Cedar has the last word.
             for rung in &rungs {
                 if !to.decider.allows(&request, *rung)? || from.decider.allows(&request, *rung)? {
-                    let message = format!("Cedar decides `{}` otherwise than the conditions of the policies say", request.target);
+                    let message =
+                        format!("Cedar decides `{}` otherwise than the conditions of the policies say", request.target);
                     return Err(CompileError::Request { message });
                 }
             }

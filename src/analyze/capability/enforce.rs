@@ -22,21 +22,36 @@ pub fn enforcement(system: System) -> Vec<Enforcement> {
 pub(super) fn of(system: System, class: Class) -> Enforcement {
     use System::{Linux, Macos, Windows};
     let (own, beyond) = match (class, system) {
-        (Class::NetEgress, Linux) => (Some("a network namespace and seccomp leave only the way to the proxy"), Some("the egress proxy: which hosts, ports and inspection")),
-        (Class::NetEgress, Macos) => (Some("Seatbelt leaves only the loopback way to the proxy"), Some("the egress proxy: which hosts, ports and inspection")),
-        (Class::NetEgress, Windows) => (Some("the filtering platform blocks the account: all or nothing"), Some("the egress proxy: which hosts, ports and inspection")),
+        (Class::NetEgress, Linux) => (
+            Some("a network namespace and seccomp leave only the way to the proxy"),
+            Some("the egress proxy: which hosts, ports and inspection"),
+        ),
+        (Class::NetEgress, Macos) => (
+            Some("Seatbelt leaves only the loopback way to the proxy"),
+            Some("the egress proxy: which hosts, ports and inspection"),
+        ),
+        (Class::NetEgress, Windows) => (
+            Some("the filtering platform blocks the account: all or nothing"),
+            Some("the egress proxy: which hosts, ports and inspection"),
+        ),
         (Class::FsScope, Linux) => (Some("bind mounts of bubblewrap, narrowest last"), None),
         (Class::FsScope, Macos) => (Some("Seatbelt subpaths"), None),
-        (Class::FsScope, Windows) => (Some("a restricted token holds writes; reads stay broad unless denied by an elevated helper"), None),
+        (Class::FsScope, Windows) => {
+            (Some("a restricted token holds writes; reads stay broad unless denied by an elevated helper"), None)
+        }
         (Class::Clipboard, Linux) => (Some("no display socket in the sandbox"), Some("the gateway: each direction")),
         (Class::Clipboard, Macos) => (None, Some("the gateway: each direction")),
         (Class::Clipboard, Windows) => (Some("a desktop of its own"), Some("the gateway: each direction")),
         (Class::Gpu, Linux) => (Some("the device controller of cgroups"), None),
         (Class::Gpu, Macos) => (None, None),
         (Class::Gpu, Windows) => (Some("what is assigned to the machine"), None),
-        (Class::InstallPrivileged, Linux) => (Some("the bounding set of capabilities"), Some("the gateway: which packages")),
+        (Class::InstallPrivileged, Linux) => {
+            (Some("the bounding set of capabilities"), Some("the gateway: which packages"))
+        }
         (Class::InstallPrivileged, Macos) => (None, Some("the gateway")),
-        (Class::InstallPrivileged, Windows) => (Some("an account of its own with elevated rights"), Some("the gateway: which packages")),
+        (Class::InstallPrivileged, Windows) => {
+            (Some("an account of its own with elevated rights"), Some("the gateway: which packages"))
+        }
         (Class::Persistence, Linux) => (Some("what is mounted into the sandbox"), None),
         (Class::Persistence, Macos) => (Some("Seatbelt subpaths"), None),
         (Class::Persistence, Windows) => (Some("access lists of the workspace"), None),
@@ -53,11 +68,13 @@ pub(super) fn of(system: System, class: Class) -> Enforcement {
 pub(super) fn gap(system: System, scope: &Scope) -> Option<&'static str> {
     match (system, scope) {
         (System::Macos, Scope::Gpu { .. }) => Some("macOS has no way to hand out a GPU"),
-        (System::Windows, Scope::FsScope { read, deny, .. }) if !read.is_empty() || !deny.is_empty() => {
-            Some("a restricted token holds writes only: reading stays as broad as the account's, unless an elevated helper denies it")
-        }
+        (System::Windows, Scope::FsScope { read, deny, .. }) if !read.is_empty() || !deny.is_empty() => Some(
+            "a restricted token holds writes only: reading stays as broad as the account's, unless an elevated helper denies it",
+        ),
         (System::Windows, Scope::Peripheral { .. }) => Some("Windows keeps no device from a program of the account"),
-        (System::Macos, Scope::Peripheral { usb, .. }) if !usb.is_empty() => Some("macOS has no consent for single USB devices"),
+        (System::Macos, Scope::Peripheral { usb, .. }) if !usb.is_empty() => {
+            Some("macOS has no consent for single USB devices")
+        }
         (System::Macos, Scope::InstallPrivileged { capabilities, .. }) if !capabilities.is_empty() => {
             Some("macOS has no Linux capabilities")
         }

@@ -88,7 +88,10 @@ fn of_grant(before: &Grant, after: &Grant) -> Vec<(Step, Field<'static>)> {
                 "its time stands still while the person is away",
             ),
         ),
-        (rate(before.rate, after.rate), field("rate", shown(before.rate), shown(after.rate), "it may happen more often")),
+        (
+            rate(before.rate, after.rate),
+            field("rate", shown(before.rate), shown(after.rate), "it may happen more often"),
+        ),
         (
             bound(before.max_pending, after.max_pending),
             field("max_pending", shown(before.max_pending), shown(after.max_pending), "more may wait for one agent"),
@@ -96,7 +99,13 @@ fn of_grant(before: &Grant, after: &Grant) -> Vec<(Step, Field<'static>)> {
     ]
 }
 
-fn finding(subject: &Subject, what: &str, step: Step, field: &Field<'_>, places: (Span, Option<Span>)) -> Option<Finding> {
+fn finding(
+    subject: &Subject,
+    what: &str,
+    step: Step,
+    field: &Field<'_>,
+    places: (Span, Option<Span>),
+) -> Option<Finding> {
     let Field { name, before, after, means } = field;
     let code = match step {
         Step::Wider => Code::CAPABILITY_WIDENING,
@@ -115,11 +124,17 @@ fn finding(subject: &Subject, what: &str, step: Step, field: &Field<'_>, places:
         old_tier: None,
         new_tier: None,
     };
-    let mut finding = Finding::new(code, places.0, format!("{subject}: `{name}`{of} goes from {before} to {after}{tail}")).evidence(evidence);
+    let mut finding =
+        Finding::new(code, places.0, format!("{subject}: `{name}`{of} goes from {before} to {after}{tail}"))
+            .evidence(evidence);
     if let Some(before) = places.1 {
         finding = finding.related(before, "the value before");
     }
-    Some(if step == Step::Wider { finding.help("take it back, or have the change approved as what it is") } else { finding })
+    Some(if step == Step::Wider {
+        finding.help("take it back, or have the change approved as what it is")
+    } else {
+        finding
+    })
 }
 
 fn by_subject(manifests: &[Manifest]) -> BTreeMap<&Subject, &Manifest> {
@@ -145,14 +160,26 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, findings: &mut Vec<Finding
             means: "its entries may live until policy takes them back",
         };
         let place = after.administrative.unwrap_or(after.span);
-        findings.extend(finding(subject, "", switch(administrative.0, administrative.1), &field, (place, before.administrative)));
+        findings.extend(finding(
+            subject,
+            "",
+            switch(administrative.0, administrative.1),
+            &field,
+            (place, before.administrative),
+        ));
         let field = Field {
             name: "external",
             before: before.external.to_string(),
             after: after.external.to_string(),
             means: "its actions need no approval any more by being external",
         };
-        findings.extend(finding(subject, "", switch(!before.external, !after.external), &field, (after.span, Some(before.span))));
+        findings.extend(finding(
+            subject,
+            "",
+            switch(!before.external, !after.external),
+            &field,
+            (after.span, Some(before.span)),
+        ));
         parent((before, &old.set.manifests), (after, &new.set.manifests), findings);
     }
     let (was, is) = (declared(&old.set), declared(&new.set));
@@ -163,7 +190,12 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, findings: &mut Vec<Finding
         let field = Field { name: "declares", before: "declared".into(), after: "not declared".into(), means: "" };
         let subject = old.set.manifests.iter().find(|m| m.declares.contains_key(capability));
         if let Some(manifest) = subject {
-            let here = new.set.manifests.iter().find(|m| m.subject == manifest.subject).map_or(Span::new(new.set.config.file, 0, 0), |m| m.span);
+            let here = new
+                .set
+                .manifests
+                .iter()
+                .find(|m| m.subject == manifest.subject)
+                .map_or(Span::new(new.set.config.file, 0, 0), |m| m.span);
             findings.extend(finding(&manifest.subject, capability, Step::Narrower, &field, (here, None)));
         }
     }
@@ -171,7 +203,11 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, findings: &mut Vec<Finding
 
 /// Another parent, or none, bounds the child by something else: what holds it is no longer what
 /// was reviewed.
-fn parent((before, old): (&Manifest, &[Manifest]), (after, new): (&Manifest, &[Manifest]), findings: &mut Vec<Finding>) {
+fn parent(
+    (before, old): (&Manifest, &[Manifest]),
+    (after, new): (&Manifest, &[Manifest]),
+    findings: &mut Vec<Finding>,
+) {
     // Whose manifest it is counts, not in which file it stands.
     let subject = |manifest: &Manifest, set: &[Manifest]| {
         let (path, _) = manifest.parent.as_ref()?;

@@ -9,6 +9,10 @@ use crate::model::{Level, Manifest, RiskTier, SubjectKind};
 use crate::source::SourceMap;
 
 /// Findings about the manifests of a set.
+///
+/// # Errors
+///
+/// [`AnalyzeError`]: defects, never verdicts.
 pub fn lint(compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, AnalyzeError> {
     let mut out = Vec::new();
     let set = &compiled.set;
@@ -27,9 +31,14 @@ pub fn lint(compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, Analyz
                     Finding::new(
                         Code::UNCLASSIFIED,
                         *span,
-                        format!("{} declares `{capability}`, and nobody classified it: it is refused", manifest.subject),
+                        format!(
+                            "{} declares `{capability}`, and nobody classified it: it is refused",
+                            manifest.subject
+                        ),
                     )
-                    .help(format!("classify it under `grants`: `{capability}: {{ level: read }}`, or leave it refused")),
+                    .help(format!(
+                        "classify it under `grants`: `{capability}: {{ level: read }}`, or leave it refused"
+                    )),
                 );
             }
         }
@@ -52,9 +61,14 @@ pub fn lint(compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, Analyz
                     Finding::new(
                         Code::UNAPPROVED,
                         grant.span,
-                        format!("`{}` reaches outside at level `{}` without anybody's approval", grant.capability, grant.level),
+                        format!(
+                            "`{}` reaches outside at level `{}` without anybody's approval",
+                            grant.capability, grant.level
+                        ),
                     )
-                    .help("add `requires_approval: true`, or name the workspaces that need none: `unattended_in: [NAME]`"),
+                    .help(
+                        "add `requires_approval: true`, or name the workspaces that need none: `unattended_in: [NAME]`",
+                    ),
                 );
             }
         }

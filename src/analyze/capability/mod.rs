@@ -4,6 +4,7 @@ mod compare;
 mod enforce;
 mod fields;
 mod lint;
+mod named;
 mod space;
 
 pub use enforce::{Enforcement, enforcement};
@@ -12,11 +13,15 @@ pub use lint::lint as lint_capabilities;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::compare::{CapabilityChange, CapabilitySide, newly_allowed};
+use self::named::field;
 use super::AnalyzeError;
-use crate::compile::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, CompileError, Compiled, Text, capability_schema, capability_text, declared, policies_of};
+use crate::compile::{
+    CapabilityOrigin, CapabilityPolicy, CompileError, Compiled, capability_schema, capability_text, declared,
+    policies_of,
+};
 use crate::decide::CapabilityDecider;
 use crate::diag::{Code, Evidence, Finding};
-use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, GpuMode, Level, Lifecycle, Manifest, RiskTier, Subject, Target};
+use crate::model::{CapabilityRequest, Manifest, RiskTier, Subject};
 use crate::source::{SourceMap, Span};
 
 /// Policies by the subject that they are about; guardrails by themselves.
@@ -69,7 +74,7 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result
         let fallback = place(&new.set.manifests).unwrap_or(Span::new(new.set.config.file, 0, 0));
         for change in newly_allowed(subject, &mut from, &mut to)? {
             let field = field(&change, &mut from)?;
-            findings.push(widening(&change, subject, &field, fallback));
+            findings.push(widening(&change, subject, field, fallback));
         }
         for change in newly_allowed(subject, &mut to, &mut from)? {
             findings.push(narrowing(&change, subject, fallback));
@@ -94,7 +99,12 @@ pub fn validate_capabilities(compiled: &Compiled, map: &SourceMap) -> Result<(),
 /// # Errors
 ///
 /// [`AnalyzeError`]: defects, never verdicts.
-pub fn within(parent: &Manifest, child: &Manifest, compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, AnalyzeError> {
+pub fn within(
+    parent: &Manifest,
+    child: &Manifest,
+    compiled: &Compiled,
+    map: &SourceMap,
+) -> Result<Vec<Finding>, AnalyzeError> {
     exceeding((child, compiled), (parent, compiled), map)
 }
 
@@ -108,12 +118,18 @@ fn validate(policies: &[&CapabilityPolicy], map: &SourceMap) -> Result<(), Compi
     let mut set = cedar_policy::PolicySet::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for policy in policies.iter().filter(|policy| seen.insert(policy.id.as_str())) {
-        let failed = |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse { what: policy.id.clone(), source };
+        let failed =
+            |source: Box<dyn std::error::Error + Send + Sync>| CompileError::Parse { what: policy.id.clone(), source };
         let id = cedar_policy::PolicyId::new(&policy.id);
-        let parsed = cedar_policy::Policy::parse(Some(id), capability_text(policy, map)).map_err(|e| failed(Box::new(e)))?;
+        let parsed =
+            cedar_policy::Policy::parse(Some(id), capability_text(policy, map)).map_err(|e| failed(Box::new(e)))?;
         set.add(parsed).map_err(|e| failed(Box::new(e)))?;
     }
-    match cedar_policy::Validator::new(schema).validate(&set, cedar_policy::ValidationMode::Strict).validation_errors().next() {
+    match cedar_policy::Validator::new(schema)
+        .validate(&set, cedar_policy::ValidationMode::Strict)
+        .validation_errors()
+        .next()
+    {
         Some(error) => Err(CompileError::Validation { message: error.to_string() }),
         None => Ok(()),
     }
@@ -168,153 +184,6 @@ pub(super) fn exceeding(
 /// A rung by its name; refused where there is none.
 fn rung(rung: Option<u8>) -> &'static str {
     rung.and_then(|rung| RiskTier::ALL.get(usize::from(rung))).map_or("refused", |tier| tier.name())
-}
-
-/// The field that made the difference: the one whose usual value the other side would have allowed.
-fn field(change: &CapabilityChange<'_>, from: &mut CapabilitySide<'_, '_>) -> Result<String, CompileError> {
-    let at = change.rungs.first().copied().unwrap_or(0);
-    let request = &change.request;
-    let mut tried: Vec<(&str, CapabilityRequest)> = Vec::new();
-    let with = |alter: &dyn Fn(&mut CapabilityRequest)| {
-        let mut other = request.clone();
-        alter(&mut other);
-        other
-    };
-    if request.lifecycle != Lifecycle::Once {
-        tried.push(("lifecycle", with(&|r| r.lifecycle = Lifecycle::Once)));
-    }
-    match &request.target {
-        Target::NetEgress { tls_inspect: false, .. } => tried.push((
-            "tls_inspect",
-            with(&|r| {
-                if let Target::NetEgress { tls_inspect, .. } = &mut r.target {
-                    *tls_inspect = true;
-                }
-            }),
-        )),
-        Target::Persistence { survives_session: true, .. } => tried.push((
-            "survives_session",
-            with(&|r| {
-                if let Target::Persistence { survives_session, .. } = &mut r.target {
-                    *survives_session = false;
-                }
-            }),
-        )),
-        Target::FsScope { write: true, .. } => tried.push((
-            "write",
-            with(&|r| {
-                if let Target::FsScope { write, .. } = &mut r.target {
-                    *write = false;
-                }
-            }),
-        )),
-        Target::Grant { .. } => tried.push((
-            "level",
-            with(&|r| {
-                if let Target::Grant { level, .. } = &mut r.target {
-                    *level = Level::Read;
-                }
-            }),
-        )),
-        _ => {}
-    }
-    if change.permit.id.ends_with("/permit-unattended") {
-        return Ok("unattended_in".into());
-    }
-    let mentioned = Mentions::of(from);
-    if request.now != 0 {
-        tried.push(("expires", with(&|r| r.now = 0)));
-    }
-    for workspace in mentioned.workspaces.iter().filter(|name| **name != request.workspace) {
-        tried.push(("workspaces", with(&|r| r.workspace.clone_from(workspace))));
-    }
-    for persona in mentioned.personas.iter().filter(|name| **name != request.persona) {
-        tried.push(("personas", with(&|r| r.persona.clone_from(persona))));
-    }
-    if let Target::Gpu { .. } = &request.target {
-        for other in GpuMode::ALL {
-            tried.push((
-                "mode",
-                with(&|r| {
-                    if let Target::Gpu { mode, .. } = &mut r.target {
-                        *mode = *other;
-                    }
-                }),
-            ));
-        }
-    }
-    if let Target::Package { .. } = &request.target {
-        for other in &mentioned.names {
-            tried.push(("packages", with(&|r| r.target = Target::Package { name: other.clone() })));
-        }
-    }
-    for (name, other) in tried {
-        if other != *request && from.decider.allows(&other, at)? {
-            return Ok(name.to_owned());
-        }
-    }
-    let blocked = change.gone.is_some_and(|gone| gone.subject.is_some() && gone.rungs == (0..CAPABILITY_RUNGS));
-    if change.rung_from.is_some() || blocked {
-        let grants = request.target.class() == Class::Grant;
-        return Ok(if grants { "requires_approval".into() } else { "tier".into() });
-    }
-    if let CapabilityRequest { target: Target::NetEgress { .. }, .. } = request {
-        let of_old = mentioned.ports.clone();
-        for port in of_old {
-            let other = with(&|r| {
-                if let Target::NetEgress { port: own, .. } = &mut r.target {
-                    *own = port;
-                }
-            });
-            if from.decider.allows(&other, at)? {
-                return Ok("ports".to_owned());
-            }
-        }
-    }
-    Ok(match &request.target {
-        Target::NetEgress { address: Some(_), .. } => "cidrs",
-        Target::NetEgress { .. } => "domains",
-        Target::FsScope { write: true, .. } => "write",
-        Target::FsScope { write: false, .. } => "read",
-        Target::Clipboard { copy_out: true } => "copy_out",
-        Target::Clipboard { copy_out: false } => "paste_in",
-        Target::Gpu { .. } => "device_ids",
-        Target::Package { .. } | Target::Elevated => "scope",
-        Target::LinuxCapability { .. } => "linux_capabilities",
-        Target::Persistence { .. } => "paths",
-        Target::Credentials { .. } => "broker_scopes",
-        Target::Camera => "camera",
-        Target::Mic => "mic",
-        Target::Usb { .. } => "usb",
-        Target::InputInject => "input_inject",
-        Target::Grant { .. } => "grants",
-    }
-    .to_owned())
-}
-
-/// What the policies of a side mention.
-#[derive(Default)]
-struct Mentions {
-    ports: Vec<u16>,
-    workspaces: Vec<String>,
-    personas: Vec<String>,
-    names: Vec<String>,
-}
-
-impl Mentions {
-    fn of(side: &CapabilitySide<'_, '_>) -> Self {
-        let mut out = Mentions::default();
-        for policy in &side.policies {
-            policy.condition.atoms(&mut |atom| match atom {
-                CapabilityAtom::Ports(ports) => out.ports.extend(ports),
-                CapabilityAtom::Workspace(names) => out.workspaces.extend(names.iter().cloned()),
-                CapabilityAtom::Persona(names) => out.personas.extend(names.iter().cloned()),
-                CapabilityAtom::Text(Text::Name, names) => out.names.extend(names.iter().cloned()),
-                _ => {}
-            });
-        }
-        out
-    }
 }
 
 fn evidence(change: &CapabilityChange<'_>) -> Evidence {

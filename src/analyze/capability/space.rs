@@ -12,7 +12,8 @@ use ipnet::IpNet;
 
 use crate::compile::{CapabilityAtom, CapabilityPolicy, Fact, Text};
 use crate::model::{
-    CapabilityRequest, Class, GpuMode, Glob, HostPattern, Level, Lifecycle, MAX_SEGMENTS, Piece, Subject, Subtree, Target,
+    CapabilityRequest, Class, Glob, GpuMode, HostPattern, Level, Lifecycle, MAX_SEGMENTS, Piece, Subject, Subtree,
+    Target,
 };
 
 /// What statements mention.
@@ -41,7 +42,9 @@ impl<'a> Mentioned<'a> {
     fn see(&mut self, atom: &'a CapabilityAtom) {
         match atom {
             CapabilityAtom::Host(patterns) => self.hosts.extend(patterns.iter().filter_map(|pattern| match pattern {
-                HostPattern::Exact(name) | HostPattern::SubDomains(name) | HostPattern::DomainTree(name) => Some(name.as_str()),
+                HostPattern::Exact(name) | HostPattern::SubDomains(name) | HostPattern::DomainTree(name) => {
+                    Some(name.as_str())
+                }
                 HostPattern::Network(_) => None,
             })),
             CapabilityAtom::Address(nets) | CapabilityAtom::Reaches(nets) => self.networks.extend(nets),
@@ -49,7 +52,9 @@ impl<'a> Mentioned<'a> {
             CapabilityAtom::Fact(fact) => {
                 self.facts.insert(*fact);
             }
-            CapabilityAtom::Text(field, values) => self.texts.extend(values.iter().map(|value| (*field, value.as_str()))),
+            CapabilityAtom::Text(field, values) => {
+                self.texts.extend(values.iter().map(|value| (*field, value.as_str())));
+            }
             CapabilityAtom::Under(place) => {
                 self.places.insert(place);
             }
@@ -81,7 +86,9 @@ impl<'a> Mentioned<'a> {
         let mut out = Vec::new();
         for host in &self.hosts {
             out.push((*host).to_owned());
-            let label = ["api", "www", "x", "y", "z"].into_iter().find(|label| !self.hosts.contains(format!("{label}.{host}").as_str()));
+            let label = ["api", "www", "x", "y", "z"]
+                .into_iter()
+                .find(|label| !self.hosts.contains(format!("{label}.{host}").as_str()));
             // A label that nothing mentions always exists.
             let label = label.map_or_else(|| format!("x{}", self.hosts.len()), str::to_owned);
             out.push(format!("{label}.{host}"));
@@ -121,7 +128,11 @@ impl<'a> Mentioned<'a> {
         }
         let other = |at: usize| {
             let taken = names.get(at);
-            ["x", "y", "z", "other"].into_iter().find(|name| taken.is_none_or(|t| !t.contains(*name))).unwrap_or("another").to_owned()
+            ["x", "y", "z", "other"]
+                .into_iter()
+                .find(|name| taken.is_none_or(|t| !t.contains(*name)))
+                .unwrap_or("another")
+                .to_owned()
         };
         for place in &self.places {
             if place.any_depth {
@@ -132,14 +143,16 @@ impl<'a> Mentioned<'a> {
             }
             let mut paths: Vec<Vec<String>> = vec![Vec::new()];
             for (at, glob) in place.segments.iter().enumerate() {
-                let choices: Vec<String> = match glob.as_literal() {
-                    Some(text) => vec![text.to_owned()],
-                    None => {
-                        let known = names.get(at).into_iter().flatten().filter(|name| glob.matches(name)).cloned();
-                        known.chain([other(at)]).filter(|name| glob.matches(name)).collect()
-                    }
+                let choices: Vec<String> = if let Some(text) = glob.as_literal() {
+                    vec![text.to_owned()]
+                } else {
+                    let known = names.get(at).into_iter().flatten().cloned();
+                    known.chain([other(at)]).filter(|name| glob.matches(name)).collect()
                 };
-                paths = paths.iter().flat_map(|path| choices.iter().map(|name| [path.clone(), vec![name.clone()]].concat())).collect();
+                paths = paths
+                    .iter()
+                    .flat_map(|path| choices.iter().map(|name| [path.clone(), vec![name.clone()]].concat()))
+                    .collect();
             }
             for path in paths {
                 let below = other(path.len());
@@ -158,10 +171,13 @@ impl<'a> Mentioned<'a> {
 
 /// A name that a glob holds, as short as its text allows.
 fn sample(glob: &Glob) -> String {
-    glob.pieces().iter().map(|piece| match piece {
-        Piece::Any => "x",
-        Piece::Text(text) => text.as_str(),
-    }).collect()
+    glob.pieces()
+        .iter()
+        .map(|piece| match piece {
+            Piece::Any => "x",
+            Piece::Text(text) => text.as_str(),
+        })
+        .collect()
 }
 
 /// One request of each kind that the policies can tell apart, all about `class` and `subject`. Of
@@ -191,7 +207,8 @@ pub(super) fn requests(
     times.extend(mentioned.times.iter().flat_map(|time| [time - 1, *time]));
     let mut out = Vec::new();
     for target in targets(class, &mentioned) {
-        for lifecycle in if class == Class::Grant { &Lifecycle::ALL[..1] } else { Lifecycle::ALL } {
+        // Grants say nothing about lifecycles.
+        for lifecycle in if class == Class::Grant { &[Lifecycle::Once] } else { Lifecycle::ALL } {
             for external in mentioned.truths(Fact::External) {
                 for sensitive in mentioned.truths(Fact::Sensitive) {
                     for workspace in &workspaces {
@@ -258,7 +275,9 @@ fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
         }
         Class::Persistence => {
             for path in mentioned.paths() {
-                out.extend([false, true].map(|survives_session| Target::Persistence { path: path.clone(), survives_session }));
+                out.extend(
+                    [false, true].map(|survives_session| Target::Persistence { path: path.clone(), survives_session }),
+                );
             }
         }
         Class::Credentials => {
@@ -272,7 +291,9 @@ fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
         }
         Class::Grant => {
             for capability in mentioned.texts(Text::Capability, "other:action") {
-                out.extend(Level::ALL.iter().map(|level| Target::Grant { capability: capability.clone(), level: *level }));
+                out.extend(
+                    Level::ALL.iter().map(|level| Target::Grant { capability: capability.clone(), level: *level }),
+                );
             }
         }
     }

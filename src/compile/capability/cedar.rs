@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ipnet::IpNet;
 
 use super::{CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name};
-use crate::compile::cedar::cedar_address;
 use crate::compile::Effect;
+use crate::compile::cedar::cedar_address;
 use crate::compile::cedar::{pattern as cedar_glob, string as cedar_string};
 use crate::model::{Glob, HostPattern, Subtree};
 use crate::source::SourceMap;
@@ -61,7 +61,9 @@ fn body(policy: &CapabilityPolicy, template: bool) -> String {
         several => format!("action in [{}]", several.join(", ")),
     };
     let resource = match &policy.subject {
-        Some(subject) => format!("resource == {CAPABILITIES}::{}::{}", subject.kind.entity(), cedar_string(&subject.name)),
+        Some(subject) => {
+            format!("resource == {CAPABILITIES}::{}::{}", subject.kind.entity(), cedar_string(&subject.name))
+        }
         None => "resource".to_owned(),
     };
     let principal = if template { "principal in ?principal" } else { "principal" };
@@ -91,7 +93,7 @@ enum Level {
     Unary,
 }
 
-fn joined(parts: Vec<String>, with: &str, own: Level, around: Level) -> String {
+fn joined(parts: &[String], with: &str, own: Level, around: Level) -> String {
     let text = parts.join(with);
     if parts.len() > 1 && around > own { format!("({text})") } else { text }
 }
@@ -100,12 +102,16 @@ fn text(condition: &Condition, around: Level) -> String {
     match condition {
         Condition::All(parts) if parts.is_empty() => "true".to_owned(),
         Condition::One(parts) if parts.is_empty() => "false".to_owned(),
-        Condition::All(parts) => joined(parts.iter().map(|p| text(p, Level::And)).collect(), " && ", Level::And, around),
-        Condition::One(parts) => joined(parts.iter().map(|p| text(p, Level::Or)).collect(), " || ", Level::Or, around),
+        Condition::All(parts) => {
+            joined(&parts.iter().map(|p| text(p, Level::And)).collect::<Vec<_>>(), " && ", Level::And, around)
+        }
+        Condition::One(parts) => {
+            joined(&parts.iter().map(|p| text(p, Level::Or)).collect::<Vec<_>>(), " || ", Level::Or, around)
+        }
         Condition::Not(inner) => format!("!({})", text(inner, Level::Or)),
         Condition::Atom(atom) => {
             let (parts, with, own) = atom_text(atom);
-            joined(parts, with, own, around)
+            joined(&parts, with, own, around)
         }
     }
 }
@@ -120,7 +126,7 @@ fn atom_text(atom: &CapabilityAtom) -> Parts {
         CapabilityAtom::Reaches(nets) => {
             let all = ["address", "peer"].map(|name| {
                 let (parts, with, own) = in_networks(name, nets);
-                joined(parts, with, own, Level::Or)
+                joined(&parts, with, own, Level::Or)
             });
             (all.into(), " || ", Level::Or)
         }
@@ -149,7 +155,8 @@ fn atom_text(atom: &CapabilityAtom) -> Parts {
 }
 
 fn member(kind: &str, names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("{CAPABILITIES}::{kind}::{}", cedar_string(name))).collect();
+    let names: Vec<String> =
+        names.iter().map(|name| format!("{CAPABILITIES}::{kind}::{}", cedar_string(name))).collect();
     match names.as_slice() {
         [name] => format!("principal in {name}"),
         names => format!("principal in [{}]", names.join(", ")),

@@ -29,7 +29,9 @@ impl<'a> Tree<'a> {
     pub(super) fn new(manifest: &'a Manifest) -> Self {
         let entries = manifest.entries_of(Class::FsScope).filter(|entry| entry.tier != RiskTier::Block);
         Tree {
-            places: entries.flat_map(|entry| places(entry).into_iter().map(move |(place, l)| (place, l, entry))).collect(),
+            places: entries
+                .flat_map(|entry| places(entry).into_iter().map(move |(place, l)| (place, l, entry)))
+                .collect(),
         }
     }
 
@@ -94,7 +96,9 @@ impl<'a> Tree<'a> {
         let mut all: Vec<Condition> = vec![CapabilityAtom::Under(place.clone()).into()];
         all.extend(self.outside(place, &[Listed::Write, Listed::Deny]));
         let mut seen: Vec<&Subtree> = Vec::new();
-        for (other, _, _) in self.places.iter().filter(|(other, listed, _)| *listed == Listed::Read && place.meets(other)) {
+        for (other, _, _) in
+            self.places.iter().filter(|(other, listed, _)| *listed == Listed::Read && place.meets(other))
+        {
             if !seen.contains(other) {
                 seen.push(other);
                 all.push(self.reads(other).negated());
@@ -110,6 +114,7 @@ pub(super) fn blocked(read: &[Subtree], write: &[Subtree], deny: &[Subtree]) -> 
     let mut parts: Vec<Condition> = Vec::new();
     // Who may not read may not write either: no tool writes what it must not see.
     parts.extend(read.iter().chain(deny).map(under));
-    parts.extend(write.iter().map(|place| Condition::all(vec![under(place), CapabilityAtom::Fact(Fact::Write).into()])));
+    parts
+        .extend(write.iter().map(|place| Condition::all(vec![under(place), CapabilityAtom::Fact(Fact::Write).into()])));
     Condition::one(parts)
 }

@@ -4,9 +4,7 @@ use ipnet::IpNet;
 
 use super::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text};
 use crate::compile::Effect;
-use crate::model::{
-    CAPABILITY_RUNGS, Class, Config, Glob, NON_PUBLIC, Provenance, RiskTier, Subtree, homes,
-};
+use crate::model::{CAPABILITY_RUNGS, Class, Config, Glob, NON_PUBLIC, Provenance, RiskTier, Subtree, homes};
 
 /// Sockets through which one rules the whole machine.
 const SOCKETS: [&str; 6] = [
@@ -117,7 +115,13 @@ pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
     let text = |field, value: &str| Condition::from(CapabilityAtom::Text(field, vec![value.to_owned()]));
     let fact = |fact| Condition::from(CapabilityAtom::Fact(fact));
     let nets: Vec<IpNet> = NON_PUBLIC.iter().filter_map(|net| net.parse().ok()).collect();
-    forbid("non-public", Class::NetEgress, always.clone(), "addresses that are not public", CapabilityAtom::Reaches(nets).into());
+    forbid(
+        "non-public",
+        Class::NetEgress,
+        always.clone(),
+        "addresses that are not public",
+        CapabilityAtom::Reaches(nets).into(),
+    );
     let sockets = under(SOCKETS.iter().map(|path| subtree(path)).collect());
     forbid("socket", Class::FsScope, always.clone(), "sockets that rule the machine", sockets);
     let protected = protected(config);
@@ -126,8 +130,15 @@ pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
     forbid("protected", Class::Persistence, always.clone(), "places that nobody may write", under(protected));
     forbid("raw", Class::Credentials, always.clone(), "credentials themselves", fact(Fact::Raw));
     forbid("input", Class::Peripheral, always.clone(), "injected input", text(Text::Kind, "input_inject"));
-    let root: Vec<String> = ["CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_SYS_RAWIO", "CAP_BPF"].map(str::to_owned).into();
-    forbid("near-root", Class::InstallPrivileged, always, "capabilities that are nearly root", CapabilityAtom::Text(Text::Name, root).into());
+    let root: Vec<String> =
+        ["CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_SYS_RAWIO", "CAP_BPF"].map(str::to_owned).into();
+    forbid(
+        "near-root",
+        Class::InstallPrivileged,
+        always,
+        "capabilities that are nearly root",
+        CapabilityAtom::Text(Text::Name, root).into(),
+    );
     for class in Class::ALL {
         if config.provenance == Provenance::Enforce {
             forbid("provenance", class, unattended.clone(), "inputs from outside the session", fact(Fact::External));

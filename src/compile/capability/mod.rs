@@ -10,8 +10,8 @@ mod files;
 mod guardrails;
 mod schema;
 
-pub(super) use cedar::meaning;
 pub(crate) use cedar::cedar_time;
+pub(super) use cedar::meaning;
 pub use cedar::{capability_text, template_text};
 pub use condition::{CapabilityAtom, Condition, Fact, Text};
 pub(crate) use condition::{request_path, request_text};
@@ -22,8 +22,7 @@ use std::ops::Range;
 
 use super::Effect;
 use crate::model::{
-    CAPABILITY_RUNGS, CapabilityEntry, CapabilityRequest, Class, Grant, Lifecycle, Manifest, PolicySet, RiskTier,
-    Scope, Subject,
+    CAPABILITY_RUNGS, CapabilityEntry, CapabilityRequest, Class, Grant, Manifest, PolicySet, RiskTier, Scope, Subject,
 };
 use crate::source::Span;
 
@@ -133,7 +132,13 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
-    fn push(&self, out: &mut Vec<CapabilityPolicy>, part: (&str, Effect, Range<u8>), of: (Class, Span), condition: Condition) {
+    fn push(
+        &self,
+        out: &mut Vec<CapabilityPolicy>,
+        part: (&str, Effect, Range<u8>),
+        of: (Class, Span),
+        condition: Condition,
+    ) {
         let ((name, effect, rungs), (class, span)) = (part, of);
         if rungs.is_empty() || condition == Condition::FALSE {
             return;
@@ -166,7 +171,7 @@ impl Made<'_> {
             // Which entry counts for a path depends on all of them.
             let tree = files::Tree::new(self.manifest);
             let chosen = tree.condition(entry);
-            let mut all = vec![chosen.clone(), self.lives(entry.lifecycle)];
+            let mut all = vec![chosen.clone(), CapabilityAtom::Lifecycle(entry.lifecycle).into()];
             all.extend(self.ends());
             self.push(out, ("permit", Effect::Permit, tier..CAPABILITY_RUNGS), of, Condition::all(all));
             self.push(out, ("forbid", Effect::Forbid, 0..tier), of, chosen);
@@ -177,7 +182,7 @@ impl Made<'_> {
             self.push(out, ("block", Effect::Forbid, 0..CAPABILITY_RUNGS), of, broad);
             return;
         }
-        let mut narrow = vec![broad.clone(), self.lives(entry.lifecycle)];
+        let mut narrow = vec![broad.clone(), CapabilityAtom::Lifecycle(entry.lifecycle).into()];
         match &entry.scope {
             Scope::NetEgress { ports, tls_inspect, .. } => {
                 if ports.is_none() {
@@ -195,10 +200,6 @@ impl Made<'_> {
         narrow.extend(self.ends());
         self.push(out, ("permit", Effect::Permit, tier..CAPABILITY_RUNGS), of, Condition::all(narrow));
         self.push(out, ("forbid", Effect::Forbid, 0..tier), of, broad);
-    }
-
-    fn lives(&self, lifecycle: Lifecycle) -> Condition {
-        CapabilityAtom::Lifecycle(lifecycle).into()
     }
 
     fn grant(&self, grant: &Grant, out: &mut Vec<CapabilityPolicy>) {
@@ -243,7 +244,11 @@ fn scope(scope: &Scope) -> Condition {
         }
         Scope::FsScope { read, write, deny } => files::blocked(read, write, deny),
         Scope::Clipboard { paste_in, copy_out } => Condition::one(
-            [("paste_in", *paste_in), ("copy_out", *copy_out)].into_iter().filter(|(_, on)| *on).map(|(name, _)| kind(name)).collect(),
+            [("paste_in", *paste_in), ("copy_out", *copy_out)]
+                .into_iter()
+                .filter(|(_, on)| *on)
+                .map(|(name, _)| kind(name))
+                .collect(),
         ),
         Scope::Gpu { device_ids, mode } => Condition::all(vec![text(Text::Device, device_ids), kind(mode.name())]),
         Scope::InstallPrivileged { any, packages, capabilities } => {
@@ -262,13 +267,15 @@ fn scope(scope: &Scope) -> Condition {
             Condition::one(parts)
         }
         Scope::Persistence { paths, .. } => {
-            let all = vec![Condition::one(paths.iter().map(|place| CapabilityAtom::Under(place.clone()).into()).collect())];
+            let all =
+                vec![Condition::one(paths.iter().map(|place| CapabilityAtom::Under(place.clone()).into()).collect())];
             Condition::all(all)
         }
         Scope::Credentials { broker_scopes } => text(Text::BrokerScope, broker_scopes),
         Scope::Peripheral { camera, mic, usb, input_inject } => {
             let switches = [("camera", *camera), ("mic", *mic), ("input_inject", *input_inject)];
-            let mut parts: Vec<Condition> = switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| kind(name)).collect();
+            let mut parts: Vec<Condition> =
+                switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| kind(name)).collect();
             if !usb.is_empty() {
                 parts.push(Condition::all(vec![kind("usb"), text(Text::Device, usb)]));
             }

@@ -17,9 +17,13 @@ pub fn action_name(class: Class, rung: u8) -> String {
 /// What contexts of a class hold besides what all hold.
 fn fields(class: Class) -> Vec<(String, &'static str)> {
     let fixed: &[(&str, &str)] = match class {
-        Class::NetEgress => {
-            &[("host", "String"), ("port", "Long"), ("address?", "ipaddr"), ("peer?", "ipaddr"), ("tls_inspect", "Bool")]
-        }
+        Class::NetEgress => &[
+            ("host", "String"),
+            ("port", "Long"),
+            ("address?", "ipaddr"),
+            ("peer?", "ipaddr"),
+            ("tls_inspect", "Bool"),
+        ],
         Class::FsScope => &[("write", "Bool"), ("depth", "Long")],
         Class::Clipboard => &[("kind", "String")],
         Class::Gpu => &[("kind", "String"), ("device", "String")],
@@ -44,7 +48,13 @@ pub fn capability_schema() -> String {
     for class in Class::ALL {
         let kind = class.name().replace('.', "_");
         let _ = writeln!(out, "  type {kind}_request = {{");
-        let common = [("external", "Bool"), ("sensitive", "Bool"), ("lifecycle", "Long"), ("now", "datetime"), ("expires?", "datetime")];
+        let common = [
+            ("external", "Bool"),
+            ("sensitive", "Bool"),
+            ("lifecycle", "Long"),
+            ("now", "datetime"),
+            ("expires?", "datetime"),
+        ];
         for (name, kind) in common {
             let _ = writeln!(out, "    {name}: {kind},");
         }
@@ -52,7 +62,8 @@ pub fn capability_schema() -> String {
             let _ = writeln!(out, "    {name}: {kind},");
         }
         out.push_str("  };\n");
-        let actions: Vec<String> = (0..crate::model::CAPABILITY_RUNGS).map(|rung| format!("\"{}\"", action_name(class, rung))).collect();
+        let actions: Vec<String> =
+            (0..crate::model::CAPABILITY_RUNGS).map(|rung| format!("\"{}\"", action_name(class, rung))).collect();
         let _ = writeln!(
             out,
             "  action {} appliesTo {{\n    principal: [Agent],\n    resource: [Image, Persona, Integration, Session],\n    context: {kind}_request,\n  }};",

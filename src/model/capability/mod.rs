@@ -4,11 +4,11 @@
 //! ask for, in eight classes and in grants on integrations. Every class is empty until an entry
 //! adds to it.
 
-mod subtree;
 mod request;
+mod subtree;
 
-pub use subtree::{MAX_SEGMENTS, Subtree, PathError, homes, path_segments};
 pub use request::{CapabilityRequest, Target};
+pub use subtree::{MAX_SEGMENTS, PathError, Subtree, homes, path_segments};
 
 use std::collections::BTreeMap;
 use std::fmt;

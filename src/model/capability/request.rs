@@ -206,14 +206,11 @@ impl CapabilityRequest {
         if self.sensitive {
             out.push("the session has seen something sensitive".to_owned());
         }
-        match &self.target {
-            Target::NetEgress { tls_inspect, peer, .. } => {
-                if !tls_inspect {
-                    out.push("the proxy cannot look into the connection".to_owned());
-                }
-                out.extend(peer.map(|peer| format!("the proxy connects to {peer}")));
+        if let Target::NetEgress { tls_inspect, peer, .. } = &self.target {
+            if !tls_inspect {
+                out.push("the proxy cannot look into the connection".to_owned());
             }
-            _ => {}
+            out.extend(peer.map(|peer| format!("the proxy connects to {peer}")));
         }
         out
     }

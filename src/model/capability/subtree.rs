@@ -45,10 +45,7 @@ pub fn path_segments(text: &str) -> Result<Vec<String>, PathError> {
     let mut out = Vec::new();
     for segment in tail.split('/') {
         if segment.is_empty() {
-            return fail(
-                format!("`{text}` has an empty segment"),
-                "write one `/` between names and none at the end",
-            );
+            return fail(format!("`{text}` has an empty segment"), "write one `/` between names and none at the end");
         }
         if matches!(segment, "." | "..") {
             return fail(format!("`{segment}` in `{text}`"), "write the path in full, as it is after `.` and `..`");
@@ -69,11 +66,7 @@ pub fn path_segments(text: &str) -> Result<Vec<String>, PathError> {
 
 /// Directories that hold homes: those of Linux and macOS, and the superuser's own home.
 pub fn homes() -> [Vec<Glob>; 3] {
-    [
-        vec![Glob::literal("root")],
-        vec![Glob::literal("home"), Glob::any()],
-        vec![Glob::literal("Users"), Glob::any()],
-    ]
+    [vec![Glob::literal("root")], vec![Glob::literal("home"), Glob::any()], vec![Glob::literal("Users"), Glob::any()]]
 }
 
 impl Subtree {

@@ -26,7 +26,8 @@ pub(super) fn is_capability(text: &str, span: Span, sink: &mut Sink) -> bool {
     let plain = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
     };
-    let good = text.len() <= 128 && text.split_once(':').is_some_and(|(resource, action)| plain(resource) && plain(action));
+    let good =
+        text.len() <= 128 && text.split_once(':').is_some_and(|(resource, action)| plain(resource) && plain(action));
     if !good {
         sink.push(
             Finding::new(Code::INVALID_VALUE, span, format!("`{}` is no capability", text.escape_debug()))
@@ -118,8 +119,11 @@ fn grant(key: &Key, value: &Node, sink: &mut Sink) -> Option<Grant> {
             "personas" => grant.personas = identifiers(value, name, "persona", sink)?,
             "unattended_in" => grant.unattended_in = identifiers(value, name, "workspace", sink)?,
             _ => sink.push(
-                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no key of a grant"))
-                    .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
+                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no key of a grant")).help(format!(
+                    "{}keys are {}",
+                    nearest(name, &KEYS),
+                    listed(&KEYS)
+                )),
             ),
         }
     }

@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::yaml::{self, Kind, Node};
 use super::{Sink, listed, nearest};
 use crate::diag::{Code, Finding};
-use crate::model::{
-    Class, Lifecycle, Manifest, RiskTier, Scope, Subject, SubjectKind, System, path_segments,
-};
+use crate::model::{Class, Lifecycle, Manifest, RiskTier, Scope, Subject, SubjectKind, System, path_segments};
 use crate::source::{FileId, SourceMap, Span, is_plain_relative};
 use values::{identifier, name_of};
 
@@ -49,14 +47,18 @@ pub(super) fn parse(file: FileId, path: &str, map: &SourceMap, sink: &mut Sink) 
                 Some("v1") | None => {}
                 Some(version) => {
                     let message = format!("`{version}` is no version of the format");
-                    sink.push(Finding::new(Code::INVALID_VALUE, value.span, message).help("this polctl reads `polctl: v1`"));
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, value.span, message).help("this polctl reads `polctl: v1`"),
+                    );
                 }
             },
             name if KEYS.contains(&name) => {}
-            name => sink.push(
-                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no key of a manifest"))
-                    .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
-            ),
+            name => {
+                sink.push(
+                    Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no key of a manifest"))
+                        .help(format!("{}keys are {}", nearest(name, &KEYS), listed(&KEYS))),
+                );
+            }
         }
     }
     for (name, help) in [
@@ -124,9 +126,10 @@ fn subject(value: &Node, sink: &mut Sink) -> Option<Subject> {
         );
         return None;
     };
-    let name = name.scalar("the subject's name", sink).map(str::to_owned).filter(|text| {
-        identifier(text, name.span, "the name of a subject", sink)
-    })?;
+    let name = name
+        .scalar("the subject's name", sink)
+        .map(str::to_owned)
+        .filter(|text| identifier(text, name.span, "the name of a subject", sink))?;
     Some(Subject { kind, name })
 }
 
@@ -144,9 +147,8 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
     match name {
         "parent" => parent(manifest, key, value, sink),
         "administrative" => {
-            if value.boolean("`administrative`", sink) == Some(true) {
-                manifest.administrative = Some(Span::new(key.file, key.start, value.span.end));
-            }
+            let set = value.boolean("`administrative`", sink) == Some(true);
+            manifest.administrative = set.then(|| Span::new(key.file, key.start, value.span.end));
         }
         "external" if only(SubjectKind::Integration, sink) => {
             manifest.external = value.boolean("`external`", sink).unwrap_or(true);
@@ -160,7 +162,9 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
                         .help("write it as `/home/NAME`"),
                 ),
                 Err(error) => {
-                    sink.push(Finding::new(Code::INVALID_VALUE, value.span, error.message).help("write it as `/home/NAME`"));
+                    sink.push(
+                        Finding::new(Code::INVALID_VALUE, value.span, error.message).help("write it as `/home/NAME`"),
+                    );
                 }
             }
         }
@@ -190,7 +194,9 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
             let Some(text) = value.scalar("`expires`", sink) else { return };
             match text.parse::<jiff::Timestamp>() {
                 // One spelling, so that nobody reads another time than polctl does.
-                Ok(time) if time.to_string() == text && time.as_second() >= 0 => manifest.expires = Some(time.as_second()),
+                Ok(time) if time.to_string() == text && time.as_second() >= 0 => {
+                    manifest.expires = Some(time.as_second());
+                }
                 _ => sink.push(
                     Finding::new(Code::INVALID_VALUE, value.span, format!("`{text}` is no time"))
                         .help("write it in full, in universal time: `2026-12-01T18:00:00Z`"),
@@ -322,9 +328,13 @@ pub(super) fn check(manifests: &[Manifest], sink: &mut Sink) {
         let first = *seen.entry(&manifest.subject).or_insert(manifest);
         if first.path != manifest.path {
             sink.push(
-                Finding::new(Code::DUPLICATE_ID, manifest.span, format!("there is another manifest of the {}", manifest.subject))
-                    .related(first.span, "the other one")
-                    .help("say everything about a subject in one file"),
+                Finding::new(
+                    Code::DUPLICATE_ID,
+                    manifest.span,
+                    format!("there is another manifest of the {}", manifest.subject),
+                )
+                .related(first.span, "the other one")
+                .help("say everything about a subject in one file"),
             );
         }
     }

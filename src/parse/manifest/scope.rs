@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::values::{identifier, name_of};
 use crate::diag::{Code, Finding};
-use crate::model::{Class, Glob, GpuMode, HostPattern, Subtree, Scope, homes, path_segments};
+use crate::model::{Class, Glob, GpuMode, HostPattern, Scope, Subtree, homes, path_segments};
 use crate::parse::egress_pattern::host_pattern;
 use crate::parse::yaml::{Key, Kind, Node};
 use crate::parse::{Sink, listed, nearest};
@@ -108,13 +108,20 @@ pub(super) fn scope(
         if !known.contains(&name) && !matches!(name, "tier" | "lifecycle") {
             let all: Vec<&str> = ["tier", "lifecycle"].into_iter().chain(known.iter().copied()).collect();
             fields.fail(
-                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no field of `{class}`"))
-                    .help(format!("{}fields are {}", nearest(name, &all), listed(&all))),
+                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{name}` is no field of `{class}`")).help(format!(
+                    "{}fields are {}",
+                    nearest(name, &all),
+                    listed(&all)
+                )),
             );
         }
     }
     let places = |fields: &mut Fields<'_, '_>, name: &str| -> Vec<Subtree> {
-        fields.list(name, |text, span, sink| self::places(text, span, home, name == "deny", sink)).into_iter().flatten().collect()
+        fields
+            .list(name, |text, span, sink| self::places(text, span, home, name == "deny", sink))
+            .into_iter()
+            .flatten()
+            .collect()
     };
     let scope = match class {
         Class::NetEgress => {
@@ -202,8 +209,12 @@ fn install(fields: &mut Fields<'_, '_>) -> Option<Scope> {
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+.-_:".contains(&b));
             if !good {
                 sink.push(
-                    Finding::new(Code::INVALID_VALUE, span, format!("`{}` is no name of a package", text.escape_debug()))
-                        .help("name each package in full; `scope: pkg` without `packages` means every one"),
+                    Finding::new(
+                        Code::INVALID_VALUE,
+                        span,
+                        format!("`{}` is no name of a package", text.escape_debug()),
+                    )
+                    .help("name each package in full; `scope: pkg` without `packages` means every one"),
                 );
             }
             good.then(|| text.to_owned())
@@ -248,9 +259,7 @@ fn install(fields: &mut Fields<'_, '_>) -> Option<Scope> {
 
 fn domain(text: &str, span: Span, sink: &mut Sink) -> Option<HostPattern> {
     let problem = match host_pattern(text, false) {
-        Ok(HostPattern::Network(_)) => {
-            (format!("`{text}` is an address"), "write it in `cidrs`, as `198.51.100.7/32`")
-        }
+        Ok(HostPattern::Network(_)) => (format!("`{text}` is an address"), "write it in `cidrs`, as `198.51.100.7/32`"),
         Ok(pattern) => return Some(pattern),
         Err(problem) => problem,
     };
@@ -284,7 +293,11 @@ fn network(text: &str, span: Span, sink: &mut Sink) -> Option<IpNet> {
             sink,
         ),
         Ok(net) => Some(net),
-        Err(_) => fail(format!("`{}` is no network", text.escape_debug()), "write it as `198.51.100.0/24` or `2606:4700::/32`", sink),
+        Err(_) => fail(
+            format!("`{}` is no network", text.escape_debug()),
+            "write it as `198.51.100.0/24` or `2606:4700::/32`",
+            sink,
+        ),
     }
 }
 

@@ -14,10 +14,11 @@ pub(super) fn name_of<T>(
     sink: &mut Sink,
 ) -> Option<T> {
     if found.is_none() {
-        sink.push(
-            Finding::new(Code::INVALID_VALUE, span, format!("`{text}` is no {what}"))
-                .help(format!("{}write one of {}", nearest(text, names), listed(names))),
-        );
+        sink.push(Finding::new(Code::INVALID_VALUE, span, format!("`{text}` is no {what}")).help(format!(
+            "{}write one of {}",
+            nearest(text, names),
+            listed(names)
+        )));
     }
     found
 }
@@ -55,7 +56,8 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
 pub(super) fn rate(text: &str) -> Option<Rate> {
     let (count, time) = text.split_once('/')?;
     let count = count.parse().ok().filter(|n| *n > 0 && count.bytes().all(|b| b.is_ascii_digit()))?;
-    let seconds = if time.starts_with(|c: char| c.is_ascii_digit()) { seconds(time) } else { seconds(&format!("1{time}")) };
+    let seconds =
+        if time.starts_with(|c: char| c.is_ascii_digit()) { seconds(time) } else { seconds(&format!("1{time}")) };
     Some(Rate { count, seconds: seconds? })
 }
 
@@ -67,7 +69,8 @@ mod tests {
     fn times_and_rates() {
         assert_eq!(seconds("15m"), Some(900));
         assert_eq!(seconds("1d"), Some(86_400));
-        for bad in ["", "m", "0s", "15", "-1m", "+1m", "1.5h", "99999999999999999999d", "18446744073709551615d", "15 m"] {
+        for bad in ["", "m", "0s", "15", "-1m", "+1m", "1.5h", "99999999999999999999d", "18446744073709551615d", "15 m"]
+        {
             assert_eq!(seconds(bad), None, "{bad}");
         }
         assert_eq!(rate("10/h"), Some(Rate { count: 10, seconds: 3_600 }));

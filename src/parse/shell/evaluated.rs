@@ -40,7 +40,9 @@ impl Evaluated {
     /// A text is evaluated as arithmetic.
     pub(super) fn arithmetic(&mut self, text: &str) {
         let parameter = |(at, _): (usize, &str)| {
-            text.get(at + 1..).and_then(|rest| rest.chars().next()).is_some_and(|c| !c.is_ascii_alphabetic() && c != '(')
+            text.get(at + 1..)
+                .and_then(|rest| rest.chars().next())
+                .is_some_and(|c| !c.is_ascii_alphabetic() && c != '(')
         };
         self.parameters |= text.match_indices('$').any(parameter);
         self.names.extend(names(text).map(str::to_owned));
@@ -104,8 +106,22 @@ impl Evaluated {
     /// A command that may set variables to what it reads or is told.
     pub(super) fn command(&mut self, simple: &Simple) {
         const SETS: [&str; 16] = [
-            "read", "mapfile", "readarray", "printf", "getopts", "select", "eval", "source", ".", "let", "declare", "typeset",
-            "local", "export", "readonly", "wait",
+            "read",
+            "mapfile",
+            "readarray",
+            "printf",
+            "getopts",
+            "select",
+            "eval",
+            "source",
+            ".",
+            "let",
+            "declare",
+            "typeset",
+            "local",
+            "export",
+            "readonly",
+            "wait",
         ];
         let known = |at: usize| simple.words.get(at).and_then(|word| word.value.known());
         let name = match known(0) {

@@ -149,8 +149,10 @@ impl ShellWord {
 /// The work runs on a thread whose stack grows with the number of openers in the line, since
 /// the grammar descends into each.
 pub fn parse_line(line: &str) -> Script {
-    let doubt =
-        |what: &str| Script { doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }], ..Script::default() };
+    let doubt = |what: &str| Script {
+        doubts: vec![Doubt { what: what.to_owned(), text: line.to_owned() }],
+        ..Script::default()
+    };
     if line.len() > MAX_LINE {
         return doubt("the line is longer than polctl reads");
     }

@@ -607,8 +607,13 @@ fn sets_by_redirect(text: &str) -> bool {
         let name = text.get(..at).and_then(|head| head.rsplit_once('{')).map_or("", |(_, name)| name);
         let redirects = text.get(at + 1..).is_some_and(|rest| rest.starts_with(['<', '>']));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let parameter = text.get(..at).and_then(|head| head.rsplit_once('{')).is_some_and(|(head, _)| head.ends_with('$'));
-        redirects && !parameter && !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
+        let parameter =
+            text.get(..at).and_then(|head| head.rsplit_once('{')).is_some_and(|(head, _)| head.ends_with('$'));
+        redirects
+            && !parameter
+            && !name.is_empty()
+            && name.chars().all(plain)
+            && !name.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
