@@ -14,7 +14,7 @@ pub(super) struct Inside {
     pub(super) commands: Vec<Vec<ShellWord>>,
     /// Lines that it gives to a shell.
     pub(super) lines: Vec<String>,
-    /// Words that may begin a command.
+    /// Words each of which may begin a command.
     pub(super) candidates: Vec<Vec<ShellWord>>,
     /// Names of environment variables that it sets for the inner command.
     pub(super) env: Vec<String>,
@@ -263,12 +263,7 @@ pub(super) fn called(word: &ShellWord) -> Option<&str> {
 
 /// Every later word may begin a command.
 fn candidates(words: &[ShellWord], found: &mut Inside) {
-    for at in 0..words.len() {
-        let tail = words.get(at..).unwrap_or_default();
-        if tail.first().is_some_and(|word| called(word).is_some()) {
-            found.candidates.push(tail.to_vec());
-        }
-    }
+    found.candidates.push(words.to_vec());
 }
 
 /// Where a carrier's own words end, and what they said.
