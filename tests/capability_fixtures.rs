@@ -179,3 +179,61 @@ fn an_update_with_a_new_capability_passes_and_the_new_one_is_refused() {
     let compiled = polctl(&["compile", "-C", &new]);
     assert!(!String::from_utf8_lossy(&compiled.stdout).contains("email:forward"));
 }
+
+/// Pairs in which a new version once passed although it permits more: the values that manifests
+/// mention must never use up those that nothing mentions.
+#[test]
+fn what_nothing_mentions_is_always_tried() {
+    let mail = "polctl: v1\nsubject: { integration: mail }\nexternal: false\ndeclares: [email:read]\ngrants:\n  email:read: { level: read }\n";
+    let homes = "deny: [/home/x/.netrc, /home/y/.netrc, /home/z/.netrc, /home/other/.netrc, /home/another/.netrc, /home/x0/.netrc]";
+    for (old, new) in [
+        (
+            "grants: { email:read: { level: read, workspaces: [workspace, workspace-x, workspace-x0] } }",
+            "grants: { email:read: { level: read } }",
+        ),
+        (
+            "grants: { email:read: { level: read, personas: [persona, persona-x, persona-x0] } }",
+            "grants: { email:read: { level: read } }",
+        ),
+        (
+            "capabilities: { net.egress: [{ tier: auto, domains: [a.com, '**.api.a.com', '**.www.a.com', '**.x.a.com', '**.x0.a.com', '**.x7.a.com'] }] }",
+            "capabilities: { net.egress: [{ tier: auto, domains: ['**.a.com'] }] }",
+        ),
+        (
+            "capabilities: { fs.scope: [{ tier: auto, read: [/home], deny: ['~/.netrc'] }] }",
+            &format!("capabilities: {{ fs.scope: [{{ tier: auto, read: [/home], {homes} }}] }}"),
+        ),
+    ] {
+        let version = |body: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            copy(&fixtures().join("set"), dir.path());
+            std::fs::remove_dir_all(dir.path().join("capabilities")).unwrap();
+            std::fs::create_dir(dir.path().join("capabilities")).unwrap();
+            std::fs::write(dir.path().join("capabilities/mail.yaml"), mail).unwrap();
+            let image = format!("polctl: v1\nsubject: {{ image: a }}\n{body}\n");
+            std::fs::write(dir.path().join("capabilities/a.yaml"), &image).unwrap();
+            let child = format!("polctl: v1\nsubject: {{ image: child }}\nparent: a.yaml\n{new}\n");
+            std::fs::write(dir.path().join("child.yaml"), child).unwrap();
+            dir
+        };
+        let (before, after) = (version(old), version(new));
+        let (base, dir) = (before.path().to_str().unwrap(), after.path().to_str().unwrap());
+        let output = polctl(&["diff", base, dir]);
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && shown.contains("widening"), "{new}: {shown}");
+        // A child with the new values exceeds a parent with the old ones.
+        let child = before.path().join("child.yaml");
+        let output = polctl(&["diff", "--within", "capabilities/a.yaml", child.to_str().unwrap(), "-C", base]);
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && shown.contains("attenuation"), "{new}: {shown}");
+        assert_eq!(polctl(&["diff", base, base]).status.code(), Some(0));
+    }
+}
+
+/// Nothing behind the 16th segment is looked at, so nothing deeper is permitted.
+#[test]
+fn deeper_paths_are_refused() {
+    let output = polctl(&["compile", "-C", fixtures().join("set").to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.matches("context.depth > 16").count(), 2, "fs.scope and persistence");
+}

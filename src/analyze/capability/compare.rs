@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::space::requests;
 use crate::compile::{CapabilityPolicy, CompileError, Effect};
 use crate::decide::CapabilityDecider;
-use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Subject, Target};
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, Lifecycle, Subject, Target};
 
 /// A request that is allowed on one side only.
 #[derive(Clone, Debug)]
@@ -60,6 +60,31 @@ fn allows(policies: &[&CapabilityPolicy], request: &CapabilityRequest, rung: u8)
     has(Effect::Permit) && !has(Effect::Forbid)
 }
 
+/// The policies of both sides that can matter for some requests.
+struct Sides<'a> {
+    was: Vec<&'a CapabilityPolicy>,
+    is: Vec<&'a CapabilityPolicy>,
+}
+
+impl Sides<'_> {
+    /// The rungs at which a request is newly allowed.
+    fn rungs(&self, request: &CapabilityRequest) -> Vec<u8> {
+        let newly = |rung: &u8| allows(&self.is, request, *rung) && !allows(&self.was, request, *rung);
+        (0..CAPABILITY_RUNGS).filter(newly).collect()
+    }
+
+    /// The request with the longest life for which the same holds: that is what a reviewer must know.
+    fn longest(&self, request: CapabilityRequest, rungs: &[u8]) -> CapabilityRequest {
+        if request.lifecycle == Lifecycle::Once {
+            // It is not about the lifecycle.
+            return request;
+        }
+        let longer =
+            Lifecycle::ALL.iter().rev().map(|lifecycle| CapabilityRequest { lifecycle: *lifecycle, ..request.clone() });
+        longer.into_iter().find(|other| self.rungs(other) == rungs).unwrap_or(request)
+    }
+}
+
 /// Everything that `to` allows the subject and `from` does not: one request for each policy that is
 /// to blame. Each was decided anew by Cedar on both sides.
 ///
@@ -89,30 +114,46 @@ pub(super) fn newly_allowed<'a>(
         };
         let both: Vec<&CapabilityPolicy> = was.iter().chain(&is).copied().filter(|p| !shared(p)).collect();
         let networks: Vec<&CapabilityPolicy> = is.iter().copied().filter(shared).collect();
+        let gone = was.iter().filter(|p| p.effect == Effect::Forbid && !is.iter().any(|o| o.says_the_same(p)));
+        let new = is.iter().filter(|p| p.effect == Effect::Permit && !was.iter().any(|o| o.says_the_same(p)));
         let mut blamed: BTreeSet<(&str, Option<&str>, &str)> = BTreeSet::new();
-        for request in requests(class, subject, &both, &networks) {
-            let rungs: Vec<u8> = (0..CAPABILITY_RUNGS)
-                .filter(|rung| allows(&is, &request, *rung) && !allows(&was, &request, *rung))
-                .collect();
-            let Some(rung) = rungs.first() else { continue };
-            let holding = |p: &&&'a CapabilityPolicy| p.rungs.contains(rung) && p.holds(&request);
-            let permits = is.iter().filter(|p| p.effect == Effect::Permit).filter(holding);
-            let new = |p: &&&'a CapabilityPolicy| !was.iter().any(|o| o.says_the_same(p));
-            let Some(permit) = permits.clone().find(new).or_else(|| permits.clone().next()).copied() else { continue };
-            let gone = was.iter().filter(|p| p.effect == Effect::Forbid).filter(holding).copied().next();
-            if !blamed.insert((permit.id.as_str(), gone.map(|p| p.id.as_str()), kind(&request.target))) {
-                continue;
-            }
-            // Cedar has the last word.
-            for rung in &rungs {
-                if !to.decider.allows(&request, *rung)? || from.decider.allows(&request, *rung)? {
-                    let message =
-                        format!("Cedar decides `{}` otherwise than the conditions of the policies say", request.target);
-                    return Err(CompileError::Request { message });
+        // One of these holds for whatever is newly allowed; what cannot hold with it does not matter.
+        for cause in new.chain(gone) {
+            let near = |p: &&CapabilityPolicy| !p.condition.excludes(&cause.condition);
+            let sides = Sides {
+                was: was.iter().copied().filter(near).collect(),
+                is: is.iter().copied().filter(near).collect(),
+            };
+            let involved: Vec<&CapabilityPolicy> = both.iter().copied().filter(near).collect();
+            for request in requests(class, subject, &involved, &networks) {
+                if !cause.condition.holds(&request) {
+                    continue;
                 }
+                let rungs = sides.rungs(&request);
+                let Some(rung) = rungs.first() else { continue };
+                let holding = |p: &&&'a CapabilityPolicy| p.rungs.contains(rung) && p.holds(&request);
+                let permits = sides.is.iter().filter(|p| p.effect == Effect::Permit).filter(holding);
+                let fresh = |p: &&&'a CapabilityPolicy| !was.iter().any(|o| o.says_the_same(p));
+                let permit = permits.clone().find(fresh).or_else(|| permits.clone().next());
+                let Some(permit) = permit.copied() else { continue };
+                let stopped = sides.was.iter().filter(|p| p.effect == Effect::Forbid).filter(holding).copied().next();
+                if !blamed.insert((permit.id.as_str(), stopped.map(|p| p.id.as_str()), kind(&request.target))) {
+                    continue;
+                }
+                let request = sides.longest(request, &rungs);
+                // Cedar has the last word.
+                for rung in &rungs {
+                    if !to.decider.allows(&request, *rung)? || from.decider.allows(&request, *rung)? {
+                        let message = format!(
+                            "Cedar decides `{}` otherwise than the conditions of the policies say",
+                            request.target
+                        );
+                        return Err(CompileError::Request { message });
+                    }
+                }
+                let (rung_from, rung_to) = (from.decider.rung(&request)?, to.decider.rung(&request)?);
+                out.push(CapabilityChange { request, rungs, permit, gone: stopped, rung_from, rung_to });
             }
-            let (rung_from, rung_to) = (from.decider.rung(&request)?, to.decider.rung(&request)?);
-            out.push(CapabilityChange { request, rungs, permit, gone, rung_from, rung_to });
         }
     }
     Ok(out)

@@ -165,8 +165,9 @@ pub(super) fn exceeding(
         let field = field(&change, &mut from)?;
         let here = change.permit.span().unwrap_or(child.0.span);
         let message = format!(
-            "{subject} allows `{}` at `{}`, and its parent, {}, does not ({field})",
+            "{subject} allows `{}`{} at `{}`, and its parent, {}, does not; the field is `{field}`",
             change.request.target,
+            circumstances(&change.request),
             rung(change.rungs.first().copied()),
             parent.0.subject,
         );

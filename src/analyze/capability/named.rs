@@ -2,8 +2,8 @@
 //! would have allowed.
 
 use super::compare::{CapabilityChange, CapabilitySide};
-use crate::compile::{CapabilityAtom, CompileError, Text};
-use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, GpuMode, Level, Lifecycle, Target};
+use crate::compile::{CapabilityAtom, CapabilityPolicy, CompileError, Effect, Text, request_path};
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, Class, GpuMode, Level, Lifecycle, Subtree, Target};
 
 /// The field's name, as manifests write it.
 ///
@@ -28,6 +28,24 @@ pub(super) fn field(
     let blocked = change.gone.is_some_and(|gone| gone.subject.is_some() && gone.rungs == (0..CAPABILITY_RUNGS));
     if change.rung_from.is_some() || blocked {
         return Ok(if request.target.class() == Class::Grant { "requires_approval" } else { "tier" });
+    }
+    if change.gone.is_some_and(|gone| gone.subject.is_none()) {
+        return Ok("trusted_dirs, zones or provenance in polctl.yaml");
+    }
+    // The old version permits the place around it, and not this part of it.
+    let carved = |policy: &&CapabilityPolicy| {
+        let places = policy.condition.required(&|atom| match atom {
+            CapabilityAtom::Under(place) => Some(vec![place]),
+            _ => None,
+        });
+        let path = request_path(&request.target);
+        let holds = |place: &&Subtree| path.is_some_and(|path| place.holds(path));
+        policy.subject.is_some()
+            && policy.effect == Effect::Permit
+            && places.is_some_and(|places| places.iter().any(holds))
+    };
+    if from.policies.iter().any(|policy| policy.class == request.target.class() && carved(policy)) {
+        return Ok("deny");
     }
     if let Target::NetEgress { .. } = &request.target {
         for port in &mentioned.ports {

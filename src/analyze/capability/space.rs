@@ -63,7 +63,8 @@ impl<'a> Mentioned<'a> {
             CapabilityAtom::Before(time) => {
                 self.times.insert(*time);
             }
-            CapabilityAtom::Lifecycle(_) | CapabilityAtom::Level(_) => {}
+            // Deeper paths are refused on both sides.
+            CapabilityAtom::Lifecycle(_) | CapabilityAtom::Level(_) | CapabilityAtom::Deeper(_) => {}
         }
     }
 
@@ -86,16 +87,14 @@ impl<'a> Mentioned<'a> {
         let mut out = Vec::new();
         for host in &self.hosts {
             out.push((*host).to_owned());
-            let label = ["api", "www", "x", "y", "z"]
-                .into_iter()
-                .find(|label| !self.hosts.contains(format!("{label}.{host}").as_str()));
-            // A label that nothing mentions always exists.
-            let label = label.map_or_else(|| format!("x{}", self.hosts.len()), str::to_owned);
-            out.push(format!("{label}.{host}"));
+            let mut below = fresh(&["api", "www"]).map(|label| format!("{label}.{host}"));
+            out.extend(below.find(|name| !self.hosts.contains(name.as_str())));
         }
-        let other = ["other.example", "another.example"].into_iter().find(|name| !self.hosts.contains(name));
-        out.push(other.unwrap_or("yet-another.example").to_owned());
-        out.dedup();
+        let within =
+            |name: &str, host: &str| name.strip_suffix(host).is_some_and(|head| head.is_empty() || head.ends_with('.'));
+        let mut others =
+            ["other.example".to_owned()].into_iter().chain(fresh(&[]).map(|label| format!("other.{label}")));
+        out.extend(others.find(|name| !self.hosts.iter().any(|host| within(name, host))));
         out
     }
 
@@ -126,14 +125,12 @@ impl<'a> Mentioned<'a> {
                 });
             }
         }
-        let other = |at: usize| {
-            let taken = names.get(at);
-            ["x", "y", "z", "other"]
-                .into_iter()
-                .find(|name| taken.is_none_or(|t| !t.contains(*name)))
-                .unwrap_or("another")
-                .to_owned()
+        // A name that no place mentions, wherever it stands in it.
+        let mentions = |name: &str| {
+            let mut globs = self.places.iter().flat_map(|place| &place.segments).filter(|glob| !glob.is_any());
+            globs.any(|glob| glob.matches(name))
         };
+        let other = |_: usize| fresh(&["x", "y", "z"]).find(|name| !mentions(name)).unwrap_or_default();
         for place in &self.places {
             if place.any_depth {
                 let below: Vec<String> = place.segments.iter().map(sample).collect();
@@ -169,6 +166,11 @@ impl<'a> Mentioned<'a> {
     }
 }
 
+/// These names, and others without end.
+fn fresh<'n>(first: &'n [&str]) -> impl Iterator<Item = String> + 'n {
+    first.iter().map(|name| (*name).to_owned()).chain((0_u32..).map(|n| format!("x{n}")))
+}
+
 /// A name that a glob holds, as short as its text allows.
 fn sample(glob: &Glob) -> String {
     glob.pieces()
@@ -197,9 +199,9 @@ pub(super) fn requests(
         .collect();
     mentioned.networks.extend(inside);
     let names = |known: &BTreeSet<&str>, usual: &str| -> Vec<String> {
-        let mut out = vec![if known.contains(usual) { format!("{usual}-x") } else { usual.to_owned() }];
-        out.extend(known.iter().map(|name| (*name).to_owned()));
-        out
+        let mut others = std::iter::once(usual.to_owned()).chain(fresh(&[]).map(|name| format!("{usual}-{name}")));
+        let other = others.find(|name| !known.contains(name.as_str()));
+        other.into_iter().chain(known.iter().map(|name| (*name).to_owned())).collect()
     };
     let workspaces = names(&mentioned.workspaces, "workspace");
     let personas = names(&mentioned.personas, "persona");
@@ -239,8 +241,8 @@ fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
         Class::NetEgress => {
             let mut ports: Vec<u16> = mentioned.ports.iter().copied().collect();
             ports.extend([443, 80, 8443, 9443].into_iter().find(|port| !mentioned.ports.contains(port)));
-            let mut inspected = mentioned.truths(Fact::TlsInspect);
-            inspected.reverse();
+            // Where nothing asks for it, a witness need not speak of it.
+            let inspected = mentioned.truths(Fact::TlsInspect).into_iter().map(|other| !other).collect::<Vec<_>>();
             // What the proxy connects to matters as soon as it is not public, and only then.
             let hosts = mentioned.hosts().into_iter().map(|host| (host, None));
             let addresses = mentioned.addresses().into_iter().map(|address| (String::new(), Some(address)));

@@ -146,6 +146,7 @@ fn atom_text(atom: &CapabilityAtom) -> Parts {
             }
         },
         CapabilityAtom::Under(place) => under(place),
+        CapabilityAtom::Deeper(most) => single(format!("context.depth > {most}")),
         CapabilityAtom::Lifecycle(most) => single(format!("context.lifecycle <= {}", most.number())),
         CapabilityAtom::Level(most) => single(format!("context.level <= {}", most.number())),
         CapabilityAtom::Workspace(names) => single(member("Workspace", names)),

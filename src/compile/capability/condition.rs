@@ -55,6 +55,8 @@ pub enum CapabilityAtom {
     Text(Text, Vec<String>),
     /// The path lies in it.
     Under(Subtree),
+    /// The path has more segments than that.
+    Deeper(usize),
     /// What is granted lives no longer.
     Lifecycle(Lifecycle),
     /// The action does no more.
@@ -125,6 +127,17 @@ fn is_host(pattern: &HostPattern, host: &str) -> bool {
     }
 }
 
+/// Whether some host may be one of both.
+fn hosts_meet(a: &HostPattern, b: &HostPattern) -> bool {
+    let name = |pattern| match pattern {
+        HostPattern::Exact(name) | HostPattern::SubDomains(name) | HostPattern::DomainTree(name) => Some(name),
+        HostPattern::Network(_) => None,
+    };
+    let (Some(a), Some(b)) = (name(a.clone()), name(b.clone())) else { return false };
+    let within = |a: &str, b: &str| a.strip_suffix(b).is_some_and(|head| head.is_empty() || head.ends_with('.'));
+    within(&a, &b) || within(&b, &a)
+}
+
 fn is_in(nets: &[IpNet], address: Option<IpAddr>) -> bool {
     address.is_some_and(|address| nets.iter().any(|net| net.contains(&address)))
 }
@@ -154,6 +167,7 @@ impl CapabilityAtom {
                 request_text(target, *field).is_some_and(|text| values.iter().any(|value| value == text))
             }
             (CapabilityAtom::Under(place), target) => request_path(target).is_some_and(|path| place.holds(path)),
+            (CapabilityAtom::Deeper(most), target) => request_path(target).is_some_and(|path| path.len() > *most),
             (CapabilityAtom::Lifecycle(most), _) => request.lifecycle <= *most,
             (CapabilityAtom::Level(most), Target::Grant { level, .. }) => level <= most,
             (CapabilityAtom::Workspace(names), _) => names.contains(&request.workspace),
@@ -210,6 +224,67 @@ impl Condition {
             Condition::Not(inner) => !inner.holds(request),
             Condition::Atom(atom) => atom.holds(request),
         }
+    }
+
+    /// Values of which one must hold wherever the condition does, as far as its shape tells: `pick`
+    /// takes them from an atom.
+    pub fn required<'a, T>(&'a self, pick: &dyn Fn(&'a CapabilityAtom) -> Option<Vec<T>>) -> Option<Vec<T>> {
+        match self {
+            Condition::All(parts) => parts.iter().find_map(|part| part.required(pick)),
+            Condition::One(parts) => {
+                let each: Option<Vec<Vec<T>>> = parts.iter().map(|part| part.required(pick)).collect();
+                each.map(|each| each.into_iter().flatten().collect())
+            }
+            Condition::Not(_) => None,
+            Condition::Atom(atom) => pick(atom),
+        }
+    }
+
+    /// Whether no request can meet both, by their shape alone.
+    pub fn excludes(&self, other: &Condition) -> bool {
+        fn apart<'a, T: 'a>(
+            (a, b): (&'a Condition, &'a Condition),
+            pick: &dyn Fn(&'a CapabilityAtom) -> Option<Vec<T>>,
+            meet: &dyn Fn(&T, &T) -> bool,
+        ) -> bool {
+            let (Some(a), Some(b)) = (a.required(pick), b.required(pick)) else { return false };
+            !a.iter().any(|a| b.iter().any(|b| meet(a, b)))
+        }
+        let both = (self, other);
+        let texts = [Text::Kind, Text::Device, Text::Name, Text::BrokerScope, Text::Capability];
+        texts.into_iter().any(|field| {
+            let pick = move |atom: &CapabilityAtom| match atom {
+                CapabilityAtom::Text(own, values) if *own == field => Some(values.clone()),
+                _ => None,
+            };
+            apart(both, &pick, &|a: &String, b| a == b)
+        }) || apart(
+            both,
+            &|atom| match atom {
+                CapabilityAtom::Ports(ports) => Some(ports.clone()),
+                _ => None,
+            },
+            &|a, b| a == b,
+        ) || apart(
+            both,
+            &|atom| match atom {
+                CapabilityAtom::Host(patterns) => Some(patterns.iter().map(Some).collect()),
+                // An address is no name.
+                CapabilityAtom::Address(_) => Some(vec![None]),
+                _ => None,
+            },
+            &|a: &Option<&HostPattern>, b| match (a, b) {
+                (Some(a), Some(b)) => hosts_meet(a, b),
+                (a, b) => a.is_none() && b.is_none(),
+            },
+        ) || apart(
+            both,
+            &|atom| match atom {
+                CapabilityAtom::Under(place) => Some(vec![place]),
+                _ => None,
+            },
+            &|a: &&Subtree, b| a.meets(b),
+        )
     }
 
     /// Calls `see` for each atom.

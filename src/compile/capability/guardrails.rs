@@ -4,7 +4,9 @@ use ipnet::IpNet;
 
 use super::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text};
 use crate::compile::Effect;
-use crate::model::{CAPABILITY_RUNGS, Class, Config, Glob, NON_PUBLIC, Provenance, RiskTier, Subtree, homes};
+use crate::model::{
+    CAPABILITY_RUNGS, Class, Config, Glob, MAX_SEGMENTS, NON_PUBLIC, Provenance, RiskTier, Subtree, homes,
+};
 
 /// Sockets through which one rules the whole machine.
 const SOCKETS: [&str; 6] = [
@@ -122,6 +124,10 @@ pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
         "addresses that are not public",
         CapabilityAtom::Reaches(nets).into(),
     );
+    for class in [Class::FsScope, Class::Persistence] {
+        let deeper = CapabilityAtom::Deeper(MAX_SEGMENTS).into();
+        forbid("depth", class, always.clone(), "paths with more segments than are looked at", deeper);
+    }
     let sockets = under(SOCKETS.iter().map(|path| subtree(path)).collect());
     forbid("socket", Class::FsScope, always.clone(), "sockets that rule the machine", sockets);
     let protected = protected(config);

@@ -138,8 +138,8 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
     let only = |wanted: SubjectKind, sink: &mut Sink| {
         if kind != wanted {
             sink.push(
-                Finding::new(Code::INVALID_VALUE, key, format!("`{name}` belongs to the manifest of a {wanted}"))
-                    .help(format!("this one is about a {kind}; leave it out")),
+                Finding::new(Code::INVALID_VALUE, key, format!("`{name}` belongs to manifests of the kind `{wanted}`"))
+                    .help(format!("this one is of the kind `{kind}`; leave it out")),
             );
         }
         kind == wanted
@@ -194,7 +194,7 @@ fn entry(manifest: &mut Manifest, (name, key): (&str, Span), value: &Node, sink:
             let Some(text) = value.scalar("`expires`", sink) else { return };
             match text.parse::<jiff::Timestamp>() {
                 // One spelling, so that nobody reads another time than polctl does.
-                Ok(time) if time.to_string() == text && time.as_second() >= 0 => {
+                Ok(time) if time.to_string() == text && time.as_second() > 0 && time.subsec_nanosecond() == 0 => {
                     manifest.expires = Some(time.as_second());
                 }
                 _ => sink.push(

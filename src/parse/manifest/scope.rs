@@ -260,6 +260,9 @@ fn install(fields: &mut Fields<'_, '_>) -> Option<Scope> {
 fn domain(text: &str, span: Span, sink: &mut Sink) -> Option<HostPattern> {
     let problem = match host_pattern(text, false) {
         Ok(HostPattern::Network(_)) => (format!("`{text}` is an address"), "write it in `cidrs`, as `198.51.100.7/32`"),
+        Ok(HostPattern::SubDomains(name) | HostPattern::DomainTree(name)) if !name.contains('.') => {
+            (format!("`{text}` covers a whole top-level domain"), "name the domain: `*.example.com`")
+        }
         Ok(pattern) => return Some(pattern),
         Err(problem) => problem,
     };
@@ -284,9 +287,11 @@ fn network(text: &str, span: Span, sink: &mut Sink) -> Option<IpNet> {
             "write the IPv4 network; connections to mapped addresses are refused",
             sink,
         ),
-        Ok(net) if net.prefix_len() == 0 => {
-            fail(format!("`{text}` is every address"), "name the networks that are meant", sink)
-        }
+        Ok(net) if net.prefix_len() < if net.addr().is_ipv4() { 8 } else { 16 } => fail(
+            format!("`{text}` is a great part of all addresses"),
+            "name the networks that are meant: `/8` for IPv4 and `/16` for IPv6 at most",
+            sink,
+        ),
         Ok(net) if net.trunc() != net => fail(
             format!("`{text}` has bits set behind its prefix"),
             "write the network's first address, as in `198.51.100.0/24`",
