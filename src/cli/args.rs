@@ -155,7 +155,7 @@ fn system(text: &str) -> Result<crate::model::System, String> {
 /// Arguments of `explain`.
 #[derive(Debug, ClapArgs)]
 pub struct ExplainArgs {
-    /// The line, in quotes; `egress`, `sudo` or `commands` may stand before it
+    /// The line, in quotes; `egress`, `sudo` or `commands` may stand before it, or `capability`: `capability 'image desktop: write /srv/a'`
     #[arg(value_name = "[SURFACE] LINE")]
     pub line: Vec<String>,
     /// Read the line from standard input

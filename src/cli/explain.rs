@@ -8,18 +8,30 @@ use super::output;
 use super::session::{Failure, open, read};
 use crate::compile::{Compiled, Effect, Origin};
 use crate::decide::{
-    Answer, Decider, Judgement, Reason, Role, Setting, Verdict, egress_request, judge, judge_request, why_not,
+    Answer, CapabilityDecider, Decider, Judgement, Reason, Role, Setting, Verdict, egress_request, judge,
+    judge_request, why_not,
 };
 use crate::diag::{Level, sort};
-use crate::model::{RUNGS, Request, Surface, Tier, ZoneMatcher};
+use crate::model::{CAPABILITY_RUNGS, CapabilityRequest, RUNGS, Request, RiskTier, Surface, Tier, ZoneMatcher};
+use crate::parse::capability_request;
 use crate::report::{ExplainedLine, ExplainedPart, ExplainedReason, Report, explain_human, explain_json};
 use crate::source::SourceMap;
 
 /// Most bytes that are read from standard input.
 const MAX_INPUT: u64 = 4 << 20;
 
+/// The word in front of a capability request.
+const CAPABILITY: &str = "capability";
+
 pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
-    let (surface, lines) = lines(args)?;
+    let capability = match args.line.as_slice() {
+        [first, request] if first == CAPABILITY => {
+            let read = capability_request(request);
+            Some(read.map_err(|(message, help)| Failure::Usage { message, help })?)
+        }
+        _ => None,
+    };
+    let (surface, lines) = if capability.is_some() { (Surface::Commands, Vec::new()) } else { lines(args)? };
     let mut map = SourceMap::new();
     let mut findings = Vec::new();
     let text = args.policy.to_string_lossy();
@@ -35,6 +47,9 @@ pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
         let report = Report { command: "explain", compared: None, policy_ids: (None, None), findings, exit_code };
         return Ok(output::report(&report, &map, &super::args::OutputArgs::default()));
     };
+    if let Some(request) = capability {
+        return explain_capability(args, request, &compiled, &map);
+    }
     let zones = compiled.set.config.zones.matcher();
     let cwd = working_directory(args)?;
     let setting = Setting {
@@ -56,6 +71,62 @@ pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
         ExplainFormat::Json => explain_json(&explained, &compiled.policy_id()),
         ExplainFormat::Human => explained.iter().map(explain_human).collect::<Vec<_>>().join("\n"),
     };
+    Ok(output::print(&text).err().unwrap_or(super::exit::OK))
+}
+
+/// A capability request: the rung at which each manifest's policies allow it, and why.
+fn explain_capability(
+    args: &ExplainArgs,
+    mut request: CapabilityRequest,
+    compiled: &Compiled,
+    map: &SourceMap,
+) -> Result<u8, Failure> {
+    request.agent.clone_from(&args.agent);
+    request.external = args.external;
+    let mut decider = CapabilityDecider::new(compiled, map);
+    let mut answers = Vec::new();
+    for rung in 0..CAPABILITY_RUNGS {
+        answers.push(decider.answer(&request, rung)?);
+    }
+    let names = RiskTier::NAMES;
+    let allowed = answers.iter().position(|answer| answer.allowed);
+    let rung = allowed.and_then(|at| names.get(at)).copied().unwrap_or("refused");
+    let subject = &request.subject;
+    let known = compiled.set.manifests.iter().any(|manifest| manifest.subject == *subject);
+    let of = |answer: &Answer| -> Vec<(String, String, bool)> {
+        answer.reasons.iter().map(|reason| (reason.id.clone(), reason.source.clone(), reason.forbids)).collect()
+    };
+    let json = args.json || matches!(args.format, ExplainFormat::Json);
+    if json {
+        let rungs: Vec<serde_json::Value> = answers
+            .iter()
+            .zip(names)
+            .map(|(answer, name)| {
+                let reasons = of(answer).into_iter().map(|(id, source, forbids)| {
+                    serde_json::json!({"id": id, "source": source, "effect": if forbids { "forbid" } else { "permit" }})
+                });
+                serde_json::json!({"rung": name, "allowed": answer.allowed, "reasons": reasons.collect::<Vec<_>>()})
+            })
+            .collect();
+        let out = serde_json::json!({
+            "version": 1, "policy_id": compiled.policy_id(), "subject": subject.to_string(),
+            "request": request.target.to_string(), "rung": allowed.map(|_| rung), "rungs": rungs,
+        });
+        return Ok(output::print(&format!("{out:#}\n")).err().unwrap_or(super::exit::OK));
+    }
+    let mut text = format!("{subject}: `{}`: {rung}\n", request.target);
+    if !known {
+        text.push_str(&format!("  there is no manifest of the {subject}: everything is refused\n"));
+    }
+    for (answer, name) in answers.iter().zip(names) {
+        text.push_str(&format!("  {name}: {}\n", if answer.allowed { "allowed" } else { "refused" }));
+        if answer.reasons.is_empty() && known {
+            text.push_str("    no entry permits it\n");
+        }
+        for (id, source, forbids) in of(answer) {
+            text.push_str(&format!("    {} {source} `{id}`\n", if forbids { "forbid" } else { "permit" }));
+        }
+    }
     Ok(output::print(&text).err().unwrap_or(super::exit::OK))
 }
 

@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use cedar_policy::{
-    Authorizer, Context, Decision, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet,
-    Request as CedarRequest, RestrictedExpression as Value,
+    Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request as CedarRequest,
+    RestrictedExpression as Value,
 };
 
+use super::{Answer, answered};
 use crate::compile::{
     CAPABILITIES, CapabilityPolicy, CompileError, Compiled, Text, action_name, capability_text, cedar_time,
     request_path, request_text,
@@ -86,12 +87,18 @@ impl<'a> CapabilityDecider<'a> {
     ///
     /// [`CompileError`]: a defect, never an answer.
     pub fn allows(&mut self, request: &CapabilityRequest, rung: u8) -> Result<bool, CompileError> {
+        self.answer(request, rung).map(|answer| answer.allowed)
+    }
+
+    /// What Cedar answers at a rung, with the policies that decide.
+    ///
+    /// # Errors
+    ///
+    /// As [`CapabilityDecider::allows`].
+    pub fn answer(&mut self, request: &CapabilityRequest, rung: u8) -> Result<Answer, CompileError> {
         let slice = self.slice(request.target.class(), &request.subject)?;
         let response = Authorizer::new().is_authorized(&asked(request, rung)?, &slice, &entities(request)?);
-        match response.diagnostics().errors().next() {
-            Some(error) => Err(failed(error)),
-            None => Ok(response.decision() == Decision::Allow),
-        }
+        answered(&response, &slice)
     }
 
     /// The lowest rung at which Cedar allows the request; `None`: at none.

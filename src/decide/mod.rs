@@ -105,6 +105,11 @@ pub(crate) fn ask(slices: &mut dyn Slices, surface: Surface, facts: &Facts, rung
     let slice = slices.slice(surface, facts)?;
     let request = context::request(surface, facts, rung)?;
     let response = Authorizer::new().is_authorized(&request, &slice, &Entities::empty());
+    answered(&response, &slice)
+}
+
+/// What Cedar's response says.
+fn answered(response: &cedar_policy::Response, slice: &CedarSet) -> Result<Answer, CompileError> {
     if let Some(error) = response.diagnostics().errors().next() {
         return Err(CompileError::Request { message: error.to_string() });
     }

@@ -18,6 +18,7 @@ mod yaml;
 
 pub use config::unverified_envelope_name;
 pub(crate) use egress_pattern::parse_url;
+pub use manifest::capability_request;
 pub use set::{CONFIG_NAME, load, parse_manifest};
 pub use shell::{
     Assignment, Doubt, Evaluated, MAX_LINE, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value,

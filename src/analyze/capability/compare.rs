@@ -116,7 +116,7 @@ pub(super) fn newly_allowed<'a>(
         let networks: Vec<&CapabilityPolicy> = is.iter().copied().filter(shared).collect();
         let gone = was.iter().filter(|p| p.effect == Effect::Forbid && !is.iter().any(|o| o.says_the_same(p)));
         let new = is.iter().filter(|p| p.effect == Effect::Permit && !was.iter().any(|o| o.says_the_same(p)));
-        let mut blamed: BTreeSet<(&str, Option<&str>, &str)> = BTreeSet::new();
+        let mut blamed: BTreeSet<(&str, Option<&str>, &str, Vec<u8>)> = BTreeSet::new();
         // One of these holds for whatever is newly allowed; what cannot hold with it does not matter.
         for cause in new.chain(gone) {
             let near = |p: &&CapabilityPolicy| !p.condition.excludes(&cause.condition);
@@ -137,7 +137,12 @@ pub(super) fn newly_allowed<'a>(
                 let permit = permits.clone().find(fresh).or_else(|| permits.clone().next());
                 let Some(permit) = permit.copied() else { continue };
                 let stopped = sides.was.iter().filter(|p| p.effect == Effect::Forbid).filter(holding).copied().next();
-                if !blamed.insert((permit.id.as_str(), stopped.map(|p| p.id.as_str()), kind(&request.target))) {
+                if !blamed.insert((
+                    permit.id.as_str(),
+                    stopped.map(|p| p.id.as_str()),
+                    kind(&request.target),
+                    rungs.clone(),
+                )) {
                     continue;
                 }
                 let request = sides.longest(request, &rungs);

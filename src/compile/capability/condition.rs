@@ -127,15 +127,17 @@ fn is_host(pattern: &HostPattern, host: &str) -> bool {
     }
 }
 
-/// Whether some host may be one of both.
+/// Whether some host may be one of both; an address is no name.
 fn hosts_meet(a: &HostPattern, b: &HostPattern) -> bool {
-    let name = |pattern| match pattern {
-        HostPattern::Exact(name) | HostPattern::SubDomains(name) | HostPattern::DomainTree(name) => Some(name),
-        HostPattern::Network(_) => None,
-    };
-    let (Some(a), Some(b)) = (name(a.clone()), name(b.clone())) else { return false };
+    use HostPattern::{DomainTree, Exact, Network, SubDomains};
     let within = |a: &str, b: &str| a.strip_suffix(b).is_some_and(|head| head.is_empty() || head.ends_with('.'));
-    within(&a, &b) || within(&b, &a)
+    match (a, b) {
+        (Network(a), Network(b)) => a.contains(b) || b.contains(a),
+        (Network(_), _) | (_, Network(_)) => false,
+        (Exact(a) | SubDomains(a) | DomainTree(a), Exact(b) | SubDomains(b) | DomainTree(b)) => {
+            within(a, b) || within(b, a)
+        }
+    }
 }
 
 fn is_in(nets: &[IpNet], address: Option<IpAddr>) -> bool {
@@ -268,15 +270,11 @@ impl Condition {
         ) || apart(
             both,
             &|atom| match atom {
-                CapabilityAtom::Host(patterns) => Some(patterns.iter().map(Some).collect()),
-                // An address is no name.
-                CapabilityAtom::Address(_) => Some(vec![None]),
+                CapabilityAtom::Host(patterns) => Some(patterns.clone()),
+                CapabilityAtom::Address(nets) => Some(nets.iter().copied().map(HostPattern::Network).collect()),
                 _ => None,
             },
-            &|a: &Option<&HostPattern>, b| match (a, b) {
-                (Some(a), Some(b)) => hosts_meet(a, b),
-                (a, b) => a.is_none() && b.is_none(),
-            },
+            &hosts_meet,
         ) || apart(
             both,
             &|atom| match atom {

@@ -5,17 +5,16 @@ use ipnet::IpNet;
 use super::{CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text};
 use crate::compile::Effect;
 use crate::model::{
-    CAPABILITY_RUNGS, Class, Config, Glob, MAX_SEGMENTS, NON_PUBLIC, Provenance, RiskTier, Subtree, homes,
+    CAPABILITY_RUNGS, Class, Glob, MAX_SEGMENTS, NON_PUBLIC, PolicySet, Provenance, RiskTier, Subtree, homes,
 };
 
 /// Sockets through which one rules the whole machine.
-const SOCKETS: [&str; 6] = [
-    "/var/run/docker.sock",
-    "/run/docker.sock",
+const SOCKETS: [&str; 5] = [
+    "**/docker.sock",
     "/run/containerd/containerd.sock",
     "/run/podman/podman.sock",
     "/run/crio/crio.sock",
-    "/run/user/*/docker.sock",
+    "/run/user/*/podman",
 ];
 
 /// In homes: keys, and what a login shell or a program runs by itself.
@@ -41,7 +40,7 @@ const IN_HOMES: [&str; 18] = [
 ];
 
 /// Elsewhere: where programs come from, what shells read, what keeps a sandbox closed.
-const SYSTEM: [&str; 22] = [
+const SYSTEM: [&str; 54] = [
     "/usr/bin",
     "/usr/sbin",
     "/usr/local/bin",
@@ -61,21 +60,60 @@ const SYSTEM: [&str; 22] = [
     "/etc/apparmor.d",
     "/etc/selinux",
     "/sys",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
+    "/proc",
+    "/boot",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/lib",
+    "/etc/cron*",
+    "/etc/init.d",
+    "/etc/systemd",
+    "/etc/udev",
+    "/etc/pam.d",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/security",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ssh",
+    "/var/spool/cron",
+    "/var/lib/docker",
+    "/dev/mem",
     "/dev/kmem",
+    "/dev/port",
+    "/dev/sd*",
+    "/dev/nvme*",
+    "/dev/vd*",
+    "/dev/dm-*",
+    "/dev/mapper",
+    "/dev/disk",
+    "**/.git/hooks",
 ];
 
 fn subtree(path: &str) -> Subtree {
-    let segments = path.trim_start_matches('/').split('/').map(Glob::from_stars).collect();
-    Subtree { segments, any_depth: false }
+    let (any_depth, path) = match path.strip_prefix("**") {
+        Some(path) => (true, path),
+        None => (false, path),
+    };
+    Subtree { segments: path.trim_start_matches('/').split('/').map(Glob::from_stars).collect(), any_depth }
 }
 
 /// Places that nobody may write, whatever is granted: those above, the trusted directories, and the
 /// policy store.
-fn protected(config: &Config) -> Vec<Subtree> {
+fn protected(set: &PolicySet) -> Vec<Subtree> {
+    let config = &set.config;
     let mut out: Vec<Subtree> = SYSTEM.iter().map(|path| subtree(path)).collect();
-    for home in homes() {
+    // A service's home may lie anywhere: those that manifests state count as well.
+    let stated =
+        set.manifests.iter().filter_map(|manifest| manifest.home.as_deref()).map(|home| subtree(home).segments);
+    for home in homes().into_iter().chain(stated) {
         for name in IN_HOMES {
             let mut segments = home.clone();
             segments.extend(name.split('/').map(Glob::literal));
@@ -96,7 +134,8 @@ fn protected(config: &Config) -> Vec<Subtree> {
 }
 
 /// The guardrails of a set.
-pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
+pub(super) fn guardrails(set: &PolicySet) -> Vec<CapabilityPolicy> {
+    let config = &set.config;
     let mut out = Vec::new();
     let unattended = 0..RiskTier::Ask.number();
     let always = 0..CAPABILITY_RUNGS;
@@ -130,7 +169,7 @@ pub(super) fn guardrails(config: &Config) -> Vec<CapabilityPolicy> {
     }
     let sockets = under(SOCKETS.iter().map(|path| subtree(path)).collect());
     forbid("socket", Class::FsScope, always.clone(), "sockets that rule the machine", sockets);
-    let protected = protected(config);
+    let protected = protected(set);
     let writes = Condition::all(vec![fact(Fact::Write), under(protected.clone())]);
     forbid("protected", Class::FsScope, always.clone(), "places that nobody may write", writes);
     forbid("protected", Class::Persistence, always.clone(), "places that nobody may write", under(protected));

@@ -87,7 +87,7 @@ pub fn capability_policies(set: &PolicySet) -> Vec<CapabilityPolicy> {
     if set.manifests.is_empty() {
         return Vec::new();
     }
-    let mut out = guardrails::guardrails(&set.config);
+    let mut out = guardrails::guardrails(set);
     let declared = declared(set);
     for (index, manifest) in set.manifests.iter().enumerate() {
         out.extend(policies_of(manifest, index, &manifest.subject, &declared));

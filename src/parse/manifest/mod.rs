@@ -1,8 +1,11 @@
 //! Capability manifests: YAML → [`Manifest`] and findings (DESIGN 4, docs/capabilities.md).
 
 mod grant;
+mod request;
 mod scope;
 mod values;
+
+pub use request::capability_request;
 
 use std::collections::{BTreeMap, BTreeSet};
 
