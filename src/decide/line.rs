@@ -602,7 +602,10 @@ fn effects(simple: &Simple, state: &mut State, chained: bool) {
             }
         }
         "read" | "mapfile" | "readarray" | "getopts" => {
-            for word in operands {
+            // `read -aPS4`: the array's name is glued to its option.
+            let glued = words.iter().skip(1).filter_map(|word| word.value.known()?.strip_prefix('-')?.split_once('a'));
+            let glued: Vec<ShellWord> = glued.map(|(_, name)| ShellWord::known(name)).collect();
+            for word in operands.into_iter().chain(&glued) {
                 let name = word.value.known().unwrap_or("?").to_owned();
                 if may_be_exported(&name) {
                     state.env.insert(name);
@@ -634,22 +637,33 @@ fn script_note(program: &Program<'static>, words: &[ShellWord]) -> Option<String
         at += 1;
         match word {
             Some(text) if text.starts_with('-') && text.len() > 1 => {
-                let (name, glued) = text.split_once('=').map_or((*text, None), |(n, v)| (n, Some(v)));
-                // `-ne SCRIPT`: the last letter of a cluster takes the next word.
-                let last = name.strip_prefix('-').filter(|n| !n.starts_with('-')).and_then(|n| n.chars().last());
-                let last = last.map(|c| format!("-{c}"));
-                if name.starts_with("--") && name.len() > 2 && !entries.iter().any(|entry| entry.lists(name)) {
-                    // What is not known may be short for an option that holds a script.
-                    scripts.push(None);
+                if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.starts_with('-')) {
+                    // `-ne SCRIPT`, `-neSCRIPT`: the first letter with a value takes the rest of the word, or
+                    // the next one.
+                    for (place, letter) in letters.char_indices() {
+                        let name = format!("-{letter}");
+                        let behind = letters.get(place + letter.len_utf8()..).unwrap_or("");
+                        let holds = options.contains(&name.as_str());
+                        if holds && !behind.is_empty() {
+                            scripts.push(Some(behind));
+                        } else if holds {
+                            scripts.push(known.get(at).copied().flatten());
+                        }
+                        if holds || takes.contains(&name.as_str()) {
+                            at += usize::from(behind.is_empty());
+                            break;
+                        }
+                    }
                     continue;
                 }
-                let is = |list: &[&str]| list.contains(&name) || last.as_deref().is_some_and(|l| list.contains(&l));
-                if is(&options) {
+                let (name, glued) = text.split_once('=').map_or((*text, None), |(n, v)| (n, Some(v)));
+                if name.len() > 2 && !entries.iter().any(|entry| entry.lists(name)) {
+                    // What is not known may be short for an option that holds a script.
+                    scripts.push(None);
+                } else if options.contains(&name) {
                     scripts.push(glued.or_else(|| known.get(at).copied().flatten()));
                     at += usize::from(glued.is_none());
-                } else if let Some(option) = options.iter().find(|o| o.len() == 2 && name.starts_with(**o)) {
-                    scripts.push(name.get(option.len()..));
-                } else if is(&takes) && glued.is_none() {
+                } else if takes.contains(&name) && glued.is_none() {
                     at += 1;
                 }
             }

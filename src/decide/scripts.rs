@@ -91,10 +91,16 @@ fn sed(script: &str) -> bool {
                 end_of_command(&mut scan)
             }
             'b' | 't' | 'T' | ':' => {
-                scan.skip(|c| c != ';' && c != '\n' && c != '}');
+                // Newer versions end a label at a blank, and read on.
+                scan.skip(|c| c == ' ' || c == '\t');
+                scan.skip(|c| c != ';' && c != '}' && !c.is_whitespace());
                 Some(())
             }
-            '#' | 'a' | 'i' | 'c' => {
+            '#' => {
+                scan.skip(|c| c != '\n');
+                Some(())
+            }
+            'a' | 'i' | 'c' => {
                 // Text runs to the end of the line, a backslash takes the next line with it.
                 while let Some(c) = scan.next() {
                     match c {
@@ -108,7 +114,7 @@ fn sed(script: &str) -> bool {
                 Some(())
             }
             's' => substitute(&mut scan),
-            'y' => two_parts(&mut scan).and_then(|()| end_of_command(&mut scan)),
+            'y' => two_parts(&mut scan, false).and_then(|()| end_of_command(&mut scan)),
             _ => None,
         };
         if read.is_none() {
@@ -153,79 +159,126 @@ fn address(scan: &mut Scan<'_>) -> Option<()> {
     Some(())
 }
 
-fn two_parts(scan: &mut Scan<'_>) -> Option<()> {
+fn two_parts(scan: &mut Scan<'_>, brackets: bool) -> Option<()> {
     let delimiter = scan.next().filter(|c| *c != '\\' && *c != '\n')?;
-    scan.delimited(delimiter, true)?;
+    scan.delimited(delimiter, brackets)?;
     scan.delimited(delimiter, false)
 }
 
 fn substitute(scan: &mut Scan<'_>) -> Option<()> {
-    two_parts(scan)?;
+    two_parts(scan, true)?;
     scan.skip(|c| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M'));
     end_of_command(scan)
 }
 
-/// `awk`: no `system`, no pipe, no output into a file, no `getline` from one, no loading.
+/// Most slashes of an `awk` script that may be a division or begin a regular expression.
+const MAX_DOUBTFUL: usize = 6;
+
+/// `awk`: no `system`, no pipe, no output into a file, no `getline` from one, no loading, nothing
+/// about arguments or the environment.
 fn awk(script: &str) -> bool {
-    let mut scan = Scan { rest: script };
-    // Whether a `>` now would redirect: behind `print` or `printf`, outside of parentheses.
-    let mut prints = false;
-    let mut parens = 0_usize;
-    // A `/` here begins a regular expression, not a division.
-    let mut operand = true;
+    let begin = Awk { prints: false, parens: 0, before: Before::Operator };
+    awk_from(Scan { rest: script }, begin, MAX_DOUBTFUL) != Some(false)
+}
+
+/// What stands before a slash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// It begins a regular expression.
+    Operator,
+    /// It divides.
+    Operand,
+    /// One or the other: the versions of `awk` differ, or the whole grammar decides.
+    Either,
+}
+
+#[derive(Clone, Copy)]
+struct Awk {
+    /// Whether a `>` now would redirect: behind `print` or `printf`, outside of parentheses.
+    prints: bool,
+    parens: usize,
+    before: Before,
+}
+
+/// A regular expression up to its slash; `Some(false)` where versions end it in different places.
+fn awk_regex(scan: &mut Scan<'_>) -> Option<bool> {
+    let mut class = false;
+    while let Some(c) = scan.next() {
+        match c {
+            '\n' => return None,
+            '\\' => {
+                scan.next()?;
+            }
+            '[' => class = true,
+            ']' => class = false,
+            '/' => return Some(!class),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether what follows is plain; `None` where it is no `awk`, so that nothing of it runs.
+fn awk_from(mut scan: Scan<'_>, mut at: Awk, doubtful: usize) -> Option<bool> {
     while let Some(c) = scan.next() {
         match c {
             '#' => {
                 scan.skip(|c| c != '\n');
             }
             '"' => {
-                if scan.delimited('"', false).is_none() {
-                    return false;
-                }
-                operand = false;
+                scan.delimited('"', false)?;
+                at.before = Before::Operand;
             }
-            '/' if operand => {
-                if scan.delimited('/', true).is_none() {
-                    return false;
+            '/' if at.before == Before::Operand => at.before = Before::Operator,
+            '/' => {
+                if at.before == Before::Either {
+                    let Some(fewer) = doubtful.checked_sub(1) else { return Some(false) };
+                    let divided = Awk { before: Before::Operator, ..at };
+                    if awk_from(Scan { rest: scan.rest }, divided, fewer) == Some(false) {
+                        return Some(false);
+                    }
                 }
-                operand = false;
+                if !awk_regex(&mut scan)? {
+                    return Some(false);
+                }
+                at.before = Before::Operand;
             }
             '|' if scan.peek() == Some('|') => {
                 scan.next();
-                operand = true;
+                at.before = Before::Operator;
             }
-            '|' | '@' | '\\' => return false,
-            '>' if prints && parens == 0 => return false,
+            '|' | '@' | '\\' => return Some(false),
+            '>' if at.prints && at.parens == 0 => return Some(false),
             '(' => {
-                parens += 1;
-                operand = true;
+                at.parens += 1;
+                at.before = Before::Operator;
             }
             ')' => {
-                parens = parens.saturating_sub(1);
-                operand = false;
+                at.parens = at.parens.saturating_sub(1);
+                at.before = Before::Either;
             }
-            ';' | '\n' | '{' | '}' => {
-                prints = false;
-                parens = 0;
-                operand = true;
+            '+' | '-' if scan.peek() == Some(c) => {
+                scan.next();
+                at.before = Before::Either;
             }
+            ';' | '\n' | '{' | '}' => at = Awk { prints: false, parens: 0, before: Before::Operator },
             c if c.is_alphabetic() || c == '_' => {
                 let tail = scan.skip(|c| c.is_alphanumeric() || c == '_');
-                let word = format!("{c}{tail}");
-                if matches!(word.as_str(), "system" | "getline" | "close" | "fflush" | "include" | "load") {
-                    return false;
+                match format!("{c}{tail}").as_str() {
+                    "system" | "getline" | "close" | "fflush" | "include" | "load" | "ARGV" | "ARGC" | "ENVIRON"
+                    | "PROCINFO" | "SYMTAB" | "FUNCTAB" => return Some(false),
+                    "print" | "printf" => at = Awk { prints: true, before: Before::Operator, ..at },
+                    "return" | "in" | "else" | "do" | "case" | "exit" => at.before = Before::Operator,
+                    "length" => at.before = Before::Either,
+                    _ => at.before = Before::Operand,
                 }
-                if matches!(word.as_str(), "print" | "printf") {
-                    prints = true;
-                }
-                operand = matches!(word.as_str(), "print" | "printf" | "return" | "in");
             }
-            c if c.is_ascii_digit() || matches!(c, ']' | '$') => operand = false,
+            c if c.is_ascii_digit() || matches!(c, ']' | '$') => at.before = Before::Operand,
             c if c.is_whitespace() => {}
-            _ => operand = true,
+            _ => at.before = Before::Operator,
         }
     }
-    true
+    Some(true)
 }
 
 /// `jq`: nothing that reads other files or the environment.
@@ -311,6 +364,11 @@ mod tests {
             "s/x/y/\nw f",
             "}",
             "v4.2;e",
+            "y/[/x/;w pwned\ns/]/q/",
+            "y/[/x/;1e pwn\ns/]/q/",
+            ":a w pwned",
+            "b a w pwned",
+            "# foo\\\nw pwned",
         ] {
             assert!(!sed(unsafe_), "{unsafe_}");
         }
@@ -332,6 +390,9 @@ mod tests {
             "{printf \"%s\\n\", $1}",
             "length > 72",
             "{print $1 / 2 / 3}",
+            "{print ($1 + $2) / 2}",
+            "{n++} END {print n / 2}",
+            "{if ($1 ~ /x/) print; else if (/y/) print $2}",
         ] {
             assert!(awk(plain), "{plain}");
         }
@@ -345,8 +406,14 @@ mod tests {
             "@load \"x\"",
             "{print $1 > $2}",
             "{printf(\"a\") > \"f\"}",
-            "{\"",
             "{x |& y}",
+            "BEGIN{if(0);else /\"/;system(\"pwn\");if(0);else /\"/}",
+            "BEGIN{do /\"/;while(0);system(\"pwn\");do /\"/;while(0)}",
+            "BEGIN{x++ / 1; system(\"pwn\"); y = 2 / 3}",
+            "BEGIN{if (1) /a#/; system(\"pwn\")\n}",
+            "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
+            "BEGIN{for(k in ENVIRON) print ENVIRON[k]}",
+            "/[/]/; print > \"x\" #/",
         ] {
             assert!(!awk(unsafe_), "{unsafe_}");
         }

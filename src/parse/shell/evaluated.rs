@@ -17,12 +17,20 @@ pub struct Evaluated {
     parameters: bool,
     /// A text that evaluates something, for the reader.
     text: String,
+    /// Names that are evaluated where only numbers of the line itself will do.
+    strict: BTreeSet<String>,
+    /// Something is evaluated there that is no name and no number.
+    strange: bool,
+    /// Names that are set to a number.
+    numbers: BTreeSet<String>,
     /// Names that are set to something else than a number.
     set: BTreeSet<String>,
     /// Any name may be set.
     any_set: bool,
     /// Some text or value may hold a command.
     dangerous: bool,
+    /// Some word of a command is not known, and may be a parameter of what runs.
+    unknown_words: bool,
 }
 
 /// The names in arithmetic.
@@ -30,6 +38,24 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
+
+/// Variables that the shell sets to texts of the line.
+const TOLD: [&str; 14] = [
+    "_",
+    "BASH_REMATCH",
+    "REPLY",
+    "MAPFILE",
+    "OPTARG",
+    "BASH_ARGV",
+    "BASH_ARGV0",
+    "BASH_COMMAND",
+    "BASH_EXECUTION_STRING",
+    "FUNCNAME",
+    "DIRSTACK",
+    "PWD",
+    "OLDPWD",
+    "COPROC",
+];
 
 /// Whether a text may hold a command, or a part of one, for a shell that reads it again.
 fn may_run(text: &str) -> bool {
@@ -51,13 +77,34 @@ impl Evaluated {
         }
     }
 
+    /// A text is evaluated, and holds only numbers and variables that the line sets to numbers.
+    pub(super) fn strictly(&mut self, text: &str) {
+        self.strict.extend(names(text).map(str::to_owned));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_$+-*/%<>=!&|^?:, \"".contains(c);
+        let parameter = |(at, _): (usize, &str)| {
+            text.get(at + 1..).and_then(|rest| rest.chars().next()).is_none_or(|c| !c.is_ascii_alphabetic() && c != '_')
+        };
+        self.strange |= !text.chars().all(plain) || text.match_indices('$').any(parameter);
+        if self.text.is_empty() {
+            text.clone_into(&mut self.text);
+        }
+    }
+
     /// The inside of `${…}`.
     pub(super) fn parameter(&mut self, inner: &str) {
         if let Some(name) = inner.strip_prefix('!') {
             self.arithmetic(name);
+            // `${!1}`, `${!@}`
+            self.parameters |= !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         }
         let name = inner.trim_start_matches(['!', '#']);
-        let rest = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let named = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        // `${@:x}`: a special parameter is one character.
+        let rest = if name.starts_with(named) {
+            name.trim_start_matches(named)
+        } else {
+            name.strip_prefix(['@', '*', '?', '$', '-']).unwrap_or(name)
+        };
         if let Some(index) = rest.strip_prefix('[')
             && !index.starts_with("@]")
             && !index.starts_with("*]")
@@ -78,14 +125,19 @@ impl Evaluated {
     /// A word of a command or of a list.
     pub(super) fn word(&mut self, value: &Value) {
         self.dangerous |= value.known().is_some_and(may_run);
+        self.unknown_words |= value.known().is_none();
     }
 
     /// A variable is set; `number`: to the result of arithmetic.
     pub(super) fn assigned(&mut self, assignment: &Assignment, number: bool) {
         let numeric = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
         match &assignment.value {
-            Value::Known(text) if numeric(text) => {}
-            _ if number => {}
+            Value::Known(text) if numeric(text) => {
+                self.numbers.insert(assignment.name.clone());
+            }
+            _ if number => {
+                self.numbers.insert(assignment.name.clone());
+            }
             value => {
                 self.set.insert(assignment.name.clone());
                 self.dangerous |= value.known().is_none_or(may_run);
@@ -124,10 +176,8 @@ impl Evaluated {
             "wait",
         ];
         let known = |at: usize| simple.words.get(at).and_then(|word| word.value.known());
-        let name = match known(0) {
-            Some("command" | "builtin") => known(1),
-            name => name,
-        };
+        let prefix = |name: &str| matches!(name, "command" | "builtin" | "noglob" | "nocorrect" | "-p" | "--");
+        let name = (0..simple.words.len()).map(known).find(|word| !word.is_some_and(prefix)).flatten();
         let Some(name) = name.filter(|name| SETS.contains(name)) else { return };
         match name {
             // `declare x=…` sets what it says.
@@ -161,6 +211,10 @@ impl Evaluated {
         self.parameters |= other.parameters;
         self.any_set |= other.any_set;
         self.dangerous |= other.dangerous;
+        self.unknown_words |= other.unknown_words;
+        self.strict.extend(other.strict.iter().cloned());
+        self.numbers.extend(other.numbers.iter().cloned());
+        self.strange |= other.strange;
         if self.text.is_empty() {
             other.text.clone_into(&mut self.text);
         }
@@ -168,9 +222,11 @@ impl Evaluated {
 
     /// A text that may run what a variable holds.
     pub fn danger(&self) -> Option<&str> {
-        let evaluated = self.parameters
-            || !self.names.is_empty() && self.any_set
-            || self.names.iter().any(|name| self.set.contains(name));
-        (evaluated && self.dangerous).then_some(self.text.as_str())
+        let set = |name: &String| self.any_set || self.set.contains(name) || TOLD.contains(&name.as_str());
+        let by_name = self.names.iter().any(set) && self.dangerous;
+        let by_place = self.parameters && (self.dangerous || self.unknown_words);
+        let not_number = |name: &String| !self.numbers.contains(name) || self.set.contains(name) || self.any_set;
+        let by_doubt = self.strange || self.strict.iter().any(not_number);
+        (by_name || by_place || by_doubt).then_some(self.text.as_str())
     }
 }

@@ -142,10 +142,12 @@ fn compound_commands_hold_commands() {
     reads("while read l; do rm $l; done < f", " <f; *(read|l <f; rm|? <f)");
     reads("until a; do b; done", "*(a; b)");
     reads("case $(rm x) in a|b) rm y;; *) ls;; esac", "(rm|x); ?(rm|y); ?(ls)");
-    doubts("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); *(ls)");
+    doubts("for ((i=0;i<$(rm x);i++)); do ls; done", "(rm|x); i=?; rm=?; x=?; *(ls)");
     reads("for ((i=0;i<3;i++)); do ls; done", "i=?; *(ls)");
     reads("[[ 1 -eq 2 ]] && a; (( 1 < 2 ))", "&(a)");
-    doubts("[[ $x -gt 2 ]]", "");
+    assert!(parse_line("[[ $x -gt 2 ]]").evaluated.danger().is_some());
+    assert!(parse_line("x=3; [[ $x -gt 2 ]]").evaluated.danger().is_none());
+    assert!(parse_line("x=3; ((x++)); for ((i=0;i<x;i++)); do ls; done").evaluated.danger().is_none());
     doubts("x[z]=1", "x=1");
     reads("x[0]=1", "x=1");
     reads("f() { rm x; } > q", "def f( >q; {rm|x >q))");

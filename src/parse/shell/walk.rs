@@ -1,5 +1,7 @@
 //! The grammar's tree → ours, command by command.
 
+use std::collections::BTreeSet;
+
 use brush_parser::ast::{
     AndOr, AndOrList, Assignment as AstAssignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
     CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, FunctionDefinition, IoFileRedirectKind,
@@ -256,7 +258,7 @@ impl Walk {
             CompoundCommand::Arithmetic(command) => {
                 self.expandable(&command.expr.value);
                 self.ledger.read_within(&command.expr.value);
-                self.arithmetic(&[&command.expr.value]);
+                self.arithmetic(&command.expr.value);
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 let texts: Vec<&str> = [&clause.initializer, &clause.condition, &clause.updater]
@@ -268,7 +270,16 @@ impl Walk {
                     self.expandable(text);
                     self.ledger.read_within(text);
                 }
-                self.arithmetic(&texts);
+                // The first part sets the counter, so that the others know it for a number.
+                if let Some((name, value)) = texts.first().and_then(|text| text.split_once('=')) {
+                    let value = Value::Known(value.trim().to_owned());
+                    self.evaluated.assigned(&Assignment { name: name.trim().to_owned(), value }, false);
+                }
+                for text in &texts {
+                    self.counted(text);
+                }
+                let set: BTreeSet<&str> = texts.iter().copied().flat_map(names).collect();
+                set.into_iter().for_each(|name| self.assigned(name, Value::Any));
                 self.group(Scope::Loop, |walk| walk.list(&clause.body.list));
             }
             CompoundCommand::BraceGroup(group) => self.group(Scope::Same, |walk| walk.list(&group.list)),
@@ -324,26 +335,30 @@ impl Walk {
         }
     }
 
-    /// Arithmetic runs commands that a variable holds (`x='a[$(rm y)]'; ((x))`), and it assigns.
-    /// What only uses variables that it has set to numbers itself does neither harm.
-    fn arithmetic(&mut self, texts: &[&str]) {
-        let names = |text: &str| -> Vec<String> {
-            text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
-                .map(str::to_owned)
-                .collect()
-        };
-        let set = texts.first().and_then(|text| text.split_once('=')).filter(|(name, value)| {
-            !name.ends_with(['<', '>', '!', '=']) && value.trim().bytes().all(|b| b.is_ascii_digit())
-        });
-        let set = set.map(|(name, _)| name.trim().to_owned());
-        let tame =
-            |text: &str| !text.contains(['$', '[', '`']) && names(text).iter().all(|name| Some(name) == set.as_ref());
-        match set.clone().filter(|_| texts.iter().all(|text| tame(text))) {
-            Some(name) => self.assigned(&name, Value::Any),
-            None if texts.iter().all(|text| !text.contains('$') && names(text).is_empty()) => {}
-            None => self.doubt("arithmetic that may run what a variable holds", &texts.join("; ")),
+    /// `((…))` evaluates what variables hold, and it assigns. A shell that has no such command reads
+    /// groups in groups, so what could be a command there is a doubt.
+    fn arithmetic(&mut self, text: &str) {
+        if text.contains(['$', '`']) {
+            return self.doubt("arithmetic that may run what a variable holds", text);
         }
+        let plain = text.trim();
+        let changes = ["++", "--", "="].iter().any(|sign| plain.contains(sign));
+        let no_command = changes && !plain.contains(|c: char| c.is_whitespace() || "<>|&;()".contains(c));
+        if names(text).next().is_some() && !no_command {
+            return self.doubt("arithmetic that may run what a variable holds", text);
+        }
+        self.counted(text);
+        for name in names(text) {
+            self.assigned(name, Value::Any);
+        }
+    }
+
+    /// Arithmetic in which a variable of the line is used and set.
+    fn counted(&mut self, text: &str) {
+        if text.contains(['$', '`']) {
+            return self.doubt("arithmetic that may run what a variable holds", text);
+        }
+        self.evaluated.strictly(text);
     }
 
     /// An index of an array is arithmetic, unless it is a number.
@@ -379,9 +394,9 @@ impl Walk {
             ExtendedTestExpr::BinaryTest(operator, a, b) => {
                 self.test_word(a);
                 self.test_word(b);
-                let number = |word: &Word| word.value.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit());
-                if is_arithmetic(operator) && !(number(a) && number(b)) {
-                    self.doubt("a comparison that is evaluated as arithmetic", &format!("{a} {b}"));
+                if is_arithmetic(operator) {
+                    self.evaluated.strictly(&a.value);
+                    self.evaluated.strictly(&b.value);
                 }
             }
         }
@@ -393,7 +408,7 @@ impl Walk {
     }
 
     /// A variable that the shell itself sets.
-    fn assigned(&mut self, name: &str, value: Value) {
+    pub(super) fn assigned(&mut self, name: &str, value: Value) {
         let assignment = Assignment { name: name.to_owned(), value };
         let text = format!("{name}=…");
         self.nodes.push(Node::Simple(Simple { assignments: vec![assignment], text, ..Simple::default() }));
@@ -488,6 +503,9 @@ impl Walk {
                         self.ledger.read(&format!("[{}]={}", index.value, word.value));
                     }
                     self.ledger.read(&word.value);
+                    if word.value.starts_with('[') {
+                        self.doubt("an element that may be an index", &word.value);
+                    }
                     let value = self.word(&word.value);
                     elements_known &= value.known().is_some();
                     self.evaluated.word(&value);
@@ -606,7 +624,8 @@ fn sets_by_redirect(text: &str) -> bool {
     text.match_indices('}').any(|(at, _)| {
         let name = text.get(..at).and_then(|head| head.rsplit_once('{')).map_or("", |(_, name)| name);
         let redirects = text.get(at + 1..).is_some_and(|rest| rest.starts_with(['<', '>']));
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        // `{a[x]}` evaluates its index, too.
+        let plain = |c: char| !c.is_whitespace() && !",;(".contains(c);
         let parameter =
             text.get(..at).and_then(|head| head.rsplit_once('{')).is_some_and(|(head, _)| head.ends_with('$'));
         redirects
@@ -615,6 +634,12 @@ fn sets_by_redirect(text: &str) -> bool {
             && name.chars().all(plain)
             && !name.starts_with(|c: char| c.is_ascii_digit())
     })
+}
+
+/// The names in arithmetic.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 /// Whether a word is one `$((…))` and nothing else, so that it is a number.

@@ -11,7 +11,7 @@ use brush_parser::word::{
 
 use super::depth::nests_too_deep;
 use super::walk::{Walk, complete};
-use super::{MAX_BRACES, MAX_NESTING, ShellWord};
+use super::{Assignment, MAX_BRACES, MAX_NESTING, ShellWord};
 
 /// What is known of the value of a word, after quotes are taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,9 @@ pub fn quoted(text: &str) -> String {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,@%^".contains(&b));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
+
+/// Most here-documents inside of one word: each may end at many places, and each of these is tried.
+const MAX_DOCUMENTS: usize = 10;
 
 /// What the pieces of a word add up to.
 #[derive(Default)]
@@ -139,6 +142,10 @@ impl Walk {
     pub(super) fn shell_word(&mut self, raw: &str) -> ShellWord {
         if nests_too_deep(raw, true) {
             self.doubt("expansions in expansions deeper than polctl follows", raw);
+            return ShellWord::unknown(raw);
+        }
+        if raw.contains("$(") && raw.matches("<<").count() > MAX_DOCUMENTS {
+            self.doubt("more here-documents in one word than polctl follows", raw);
             return ShellWord::unknown(raw);
         }
         let source = self.documents(raw);
@@ -329,6 +336,7 @@ impl Walk {
         }
         if let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
             self.evaluated.parameter(inner);
+            self.assigned_inside(inner);
             self.deeper(inner, |walk, text| {
                 walk.expandable(text);
                 if text.contains(['\'', '"']) {
@@ -338,6 +346,17 @@ impl Walk {
                     walk.doubt("a process substitution inside of `${…}`", text);
                 }
             });
+        }
+    }
+
+    /// `${x:=word}` and `${x=word}` set the variable.
+    fn assigned_inside(&mut self, inner: &str) {
+        let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        let rest = inner.get(name.len()..).unwrap_or("");
+        if !name.is_empty() && (rest.starts_with(":=") || rest.starts_with('=')) {
+            let assignment = Assignment { name: name.clone(), value: Value::Any };
+            self.evaluated.assigned(&assignment, false);
+            self.assigned(&name, Value::Any);
         }
     }
 
