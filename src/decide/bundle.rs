@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use cedar_policy::{PolicyId, PolicySet as CedarSet};
+use memchr::memmem::Finder;
 
 use super::Slices;
 use crate::compile::{BUNDLE_MAGIC, BundleHead, BundledPolicy, CompileError, Keys, PolicyIndex};
@@ -108,11 +109,12 @@ impl Bundle {
     /// The index of the policies that can be about a program; of all where none is named.
     fn index(&self, surface: Surface, program: Option<&str>) -> Result<PolicyIndex, CompileError> {
         let marks = program.map(Keys::marks);
+        let finders = marks.as_ref().map(|[own, covered]| [own.as_str(), covered, r#""k":null"#].map(Finder::new));
         let mut found = Vec::new();
         for (position, place) in self.places.iter().enumerate() {
             let line = self.text.get(place.line.clone()).unwrap_or("");
-            let named = |marks: &[String; 2]| marks.iter().any(|mark| line.contains(mark.as_str()));
-            if marks.as_ref().is_some_and(|marks| !line.contains(r#""k":null"#) && !named(marks)) {
+            let named = |marks: &[Finder<'_>; 3]| marks.iter().any(|mark| mark.find(line.as_bytes()).is_some());
+            if finders.as_ref().is_some_and(|marks| !named(marks)) {
                 continue;
             }
             let policy = self.policy(place)?;

@@ -6,6 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 
+use memchr::memmem;
+
 /// A program of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program<'a> {
@@ -151,7 +153,7 @@ impl<'a> ProgramTable<'a> {
         const HEAD: &str = "program ";
         let first = text.starts_with(HEAD).then_some(0);
         let starts: Vec<usize> =
-            first.into_iter().chain(text.match_indices("\nprogram ").map(|(at, _)| at + 1)).collect();
+            first.into_iter().chain(memmem::find_iter(text.as_bytes(), "\nprogram ").map(|at| at + 1)).collect();
         let ends = starts.iter().skip(1).copied().chain([text.len()]);
         let stanzas = starts
             .iter()
