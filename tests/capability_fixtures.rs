@@ -237,3 +237,53 @@ fn deeper_paths_are_refused() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(text.matches("context.depth > 16").count(), 2, "fs.scope and persistence");
 }
+
+/// What a control plane links: each template is valid, takes an agent or a session for its slot, and
+/// permits only that one, and only until `context.expires`.
+#[test]
+fn templates_are_linked_for_one_session_and_end() {
+    use cedar_policy::{
+        Authorizer, Context, Decision, Entities, EntityUid, PolicyId, PolicySet, Request, SlotId, ValidationMode,
+        Validator,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let set = fixtures().join("set");
+    let output = polctl(&["compile", "-C", set.to_str().unwrap(), "-o", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let schema = cedar_policy::Schema::from_cedarschema_str(&text("schema.cedarschema")).unwrap().0;
+    let mut templates: PolicySet = text("capability-templates.cedar").parse().unwrap();
+    let validator = Validator::new(schema.clone());
+    assert!(validator.validate(&templates, ValidationMode::Strict).validation_passed());
+    let found: Vec<PolicyId> = templates
+        .templates()
+        .filter(|t| t.annotation("id") == Some("integration/mail/grants/email:read/permit/template"))
+        .map(|t| t.id().clone())
+        .collect();
+    let [template] = found.as_slice() else { panic!("{found:?}") };
+    let uid = |text: &str| -> EntityUid { text.parse().unwrap() };
+    let session = uid("Capabilities::Session::\"s\"");
+    let slot = [(SlotId::principal(), session)].into();
+    templates.link(template.clone(), PolicyId::new("linked"), slot).unwrap();
+    let ask = |of: &str, now: &str| {
+        let context = serde_json::json!({
+            "external": false, "sensitive": false, "lifecycle": 0, "capability": "email:read", "level": 0,
+            "now": {"__extn": {"fn": "datetime", "arg": now}},
+            "expires": {"__extn": {"fn": "datetime", "arg": "2026-12-01T18:00:00Z"}},
+        });
+        let action = uid("Capabilities::Action::\"grants/auto\"");
+        let context = Context::from_json_value(context, Some((&schema, &action))).unwrap();
+        let entities = serde_json::json!([
+            {"uid": {"type": "Capabilities::Agent", "id": "a"}, "attrs": {}, "parents": [{"type": "Capabilities::Session", "id": of}]},
+        ]);
+        let entities = Entities::from_json_value(entities, None).unwrap();
+        let agent = uid("Capabilities::Agent::\"a\"");
+        let mail = uid("Capabilities::Integration::\"mail\"");
+        let request = Request::new(agent, action, mail, context, Some(&schema)).unwrap();
+        Authorizer::new().is_authorized(&request, &templates, &entities).decision()
+    };
+    assert_eq!(ask("s", "2026-12-01T17:59:59Z"), Decision::Allow);
+    assert_eq!(ask("s", "2026-12-01T18:00:00Z"), Decision::Deny);
+    assert_eq!(ask("other", "2026-12-01T17:59:59Z"), Decision::Deny);
+}

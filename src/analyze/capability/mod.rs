@@ -17,7 +17,7 @@ use self::named::field;
 use super::AnalyzeError;
 use crate::compile::{
     CapabilityOrigin, CapabilityPolicy, CompileError, Compiled, capability_schema, capability_text, declared,
-    policies_of,
+    policies_of, template_text,
 };
 use crate::decide::CapabilityDecider;
 use crate::diag::{Code, Evidence, Finding};
@@ -124,6 +124,11 @@ fn validate(policies: &[&CapabilityPolicy], map: &SourceMap) -> Result<(), Compi
         let parsed =
             cedar_policy::Policy::parse(Some(id), capability_text(policy, map)).map_err(|e| failed(Box::new(e)))?;
         set.add(parsed).map_err(|e| failed(Box::new(e)))?;
+        if let Some(template) = template_text(policy, map) {
+            let id = cedar_policy::PolicyId::new(format!("{}/template", policy.id));
+            let parsed = cedar_policy::Template::parse(Some(id), template).map_err(|e| failed(Box::new(e)))?;
+            set.add_template(parsed).map_err(|e| failed(Box::new(e)))?;
+        }
     }
     match cedar_policy::Validator::new(schema)
         .validate(&set, cedar_policy::ValidationMode::Strict)
