@@ -287,3 +287,60 @@ fn templates_are_linked_for_one_session_and_end() {
     assert_eq!(ask("s", "2026-12-01T18:00:00Z"), Decision::Deny);
     assert_eq!(ask("other", "2026-12-01T17:59:59Z"), Decision::Deny);
 }
+
+/// What the zone `policy` protects is part of the guardrails: taking a pattern away, or putting another
+/// in its place, opens paths that manifests let write.
+#[test]
+fn a_pattern_that_the_policy_zone_loses_opens_what_it_protected() {
+    for (home, place, old, new) in [
+        ("/srv/agents", "/srv/work", r#""**/secret.yaml""#, r#""**/other.yaml""#),
+        ("/srv/agents", "/srv/work", r#""**/k/secret.yaml""#, r#""/nothing""#),
+        ("/srv/agents", "/srv/work", r#""**/pol/*.yaml""#, r#""/srv/work/pol/x.yaml", "/srv/work/x/pol/x.yaml""#),
+        ("/srv/agents", "/srv/work", r#""/srv/work/*.yaml""#, r#""/srv/work/x*.yaml""#),
+        ("/home/bob", "/home/bob", r#""~/keep/x*""#, r#""~/keep/xx*""#),
+        ("/srv/agents", "/srv/work", r#""/srv/work/p-*-q""#, r#""/srv/work/p-x-*""#),
+    ] {
+        let version = |zone: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+            std::fs::create_dir(dir.path().join("capabilities")).unwrap();
+            write(
+                "polctl.yaml",
+                &format!(
+                    "polctl: v1\nset: t\npolicies: [M.md]\nmanifests: [\"capabilities/*.yaml\"]\nzones: {{ policy: [{zone}] }}\n"
+                ),
+            );
+            write("M.md", "---\npolctl: v1\nsurface: commands\nunmatched: 4\n---\n## Tier 4\n\n- `shutdown **`\n");
+            write(
+                "capabilities/a.yaml",
+                &format!(
+                    "polctl: v1\nsubject: {{ image: a }}\nhome: {home}\ncapabilities:\n  fs.scope: {{ tier: auto, write: [{place}] }}\n"
+                ),
+            );
+            dir
+        };
+        let (before, after) = (version(old), version(new));
+        let output = polctl(&["diff", before.path().to_str().unwrap(), after.path().to_str().unwrap()]);
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && shown.contains("image a: `write"), "{old} → {new}: {shown}");
+    }
+}
+
+/// Manifests beside the set are compared with all that they grant, whoever declares it.
+#[test]
+fn manifests_beside_the_set_are_compared_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = |name: &str, body: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, format!("polctl: v1\nsubject: {{ integration: i-{name} }}\n{body}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let parent = manifest("p.yaml", "declares: [a:b]\ngrants:\n  a:b: { level: read }\n");
+    let child =
+        manifest("c.yaml", "grants:\n  a:b: { level: admin, requires_approval: true }\n  c:d: { level: read }\n");
+    let set = fixtures().join("set");
+    let output = polctl(&["diff", "--within", &parent, &child, "-C", set.to_str().unwrap()]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("a:b at level organize") && shown.contains("c:d at level read"), "{shown}");
+}

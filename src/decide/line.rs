@@ -674,7 +674,11 @@ fn script_note(program: &Program<'static>, words: &[ShellWord]) -> Option<String
     if scripts.is_empty() {
         scripts.extend(first);
     }
-    let plain = scripts.iter().all(|script| script.is_some_and(|script| scripts::is_plain(language, script)));
+    // Several are one: the end of the first may take the beginning of the next with it.
+    let whole: Option<Vec<&str>> = scripts.into_iter().collect();
+    let plain = whole.is_some_and(|texts| {
+        texts.iter().all(|text| scripts::is_plain(language, text)) && scripts::is_plain(language, &texts.join("\n"))
+    });
     (!plain).then(|| format!("its script may do more than read and print, or is no {language} that polctl reads"))
 }
 

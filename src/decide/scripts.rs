@@ -41,9 +41,11 @@ impl<'a> Scan<'a> {
         let mut inside = false;
         while let Some(c) = self.next() {
             match c {
-                '\\' => {
+                // In a bracket expression it is itself.
+                '\\' if !inside => {
                     self.next()?;
                 }
+                '\n' => return None,
                 '[' if brackets && !inside => {
                     inside = true;
                     // `[]…]` and `[^]…]` hold the bracket itself.
@@ -178,7 +180,7 @@ const MAX_DOUBTFUL: usize = 6;
 /// about arguments or the environment.
 fn awk(script: &str) -> bool {
     let begin = Awk { prints: false, parens: 0, before: Before::Operator };
-    awk_from(Scan { rest: script }, begin, MAX_DOUBTFUL) != Some(false)
+    awk_from(Scan { rest: script }, begin, MAX_DOUBTFUL) == Some(true)
 }
 
 /// What stands before a slash.
@@ -218,6 +220,14 @@ fn awk_regex(scan: &mut Scan<'_>) -> Option<bool> {
     None
 }
 
+/// What follows a regular expression that begins here.
+fn awk_behind_regex(mut scan: Scan<'_>, at: Awk, doubtful: usize) -> Option<bool> {
+    if !awk_regex(&mut scan)? {
+        return Some(false);
+    }
+    awk_from(scan, Awk { before: Before::Operand, ..at }, doubtful)
+}
+
 /// Whether what follows is plain; `None` where it is no `awk`, so that nothing of it runs.
 fn awk_from(mut scan: Scan<'_>, mut at: Awk, doubtful: usize) -> Option<bool> {
     while let Some(c) = scan.next() {
@@ -230,19 +240,19 @@ fn awk_from(mut scan: Scan<'_>, mut at: Awk, doubtful: usize) -> Option<bool> {
                 at.before = Before::Operand;
             }
             '/' if at.before == Before::Operand => at.before = Before::Operator,
-            '/' => {
-                if at.before == Before::Either {
-                    let Some(fewer) = doubtful.checked_sub(1) else { return Some(false) };
-                    let divided = Awk { before: Before::Operator, ..at };
-                    if awk_from(Scan { rest: scan.rest }, divided, fewer) == Some(false) {
-                        return Some(false);
-                    }
-                }
-                if !awk_regex(&mut scan)? {
-                    return Some(false);
-                }
-                at.before = Before::Operand;
+            '/' if at.before == Before::Either => {
+                let fewer = doubtful.checked_sub(1);
+                let Some(fewer) = fewer else { return Some(false) };
+                let divided = awk_from(Scan { rest: scan.rest }, Awk { before: Before::Operator, ..at }, fewer);
+                let matched = awk_behind_regex(scan, at, fewer);
+                // What is no `awk` at all in one reading is meant in the other.
+                return match (divided, matched) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (None, None) => None,
+                    _ => Some(true),
+                };
             }
+            '/' => return awk_behind_regex(scan, at, doubtful),
             '|' if scan.peek() == Some('|') => {
                 scan.next();
                 at.before = Before::Operator;
@@ -261,6 +271,8 @@ fn awk_from(mut scan: Scan<'_>, mut at: Awk, doubtful: usize) -> Option<bool> {
                 scan.next();
                 at.before = Before::Either;
             }
+            // Behind a comma or an operator the statement goes on.
+            '\n' if at.before == Before::Operator => {}
             ';' | '\n' | '{' | '}' => at = Awk { prints: false, parens: 0, before: Before::Operator },
             c if c.is_alphabetic() || c == '_' => {
                 let tail = scan.skip(|c| c.is_alphanumeric() || c == '_');
@@ -273,8 +285,13 @@ fn awk_from(mut scan: Scan<'_>, mut at: Awk, doubtful: usize) -> Option<bool> {
                     _ => at.before = Before::Operand,
                 }
             }
-            c if c.is_ascii_digit() || matches!(c, ']' | '$') => at.before = Before::Operand,
+            c if c.is_ascii_digit() || c == '.' => {
+                scan.skip(|c| c.is_ascii_digit() || c == '.');
+                at.before = Before::Operand;
+            }
+            ']' => at.before = Before::Operand,
             c if c.is_whitespace() => {}
+            // `$` takes what follows, a regular expression too.
             _ => at.before = Before::Operator,
         }
     }
@@ -367,6 +384,9 @@ mod tests {
             "y/[/x/;w pwned\ns/]/q/",
             "y/[/x/;1e pwn\ns/]/q/",
             ":a w pwned",
+            "s/[\\]/x/;w q\n#]/y/",
+            "/[\\]/!p;w q\n#]/p",
+            "a\\\ns/a/\nw q\n#/",
             "b a w pwned",
             "# foo\\\nw pwned",
         ] {
@@ -414,6 +434,12 @@ mod tests {
             "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
             "BEGIN{for(k in ENVIRON) print ENVIRON[k]}",
             "/[/]/; print > \"x\" #/",
+            "BEGIN{print 1,\n2 > \"q\"}",
+            "BEGIN{print 1 &&\n2 > \"q\"}",
+            "BEGIN{x=1./1;system(\"q\");y=1/1}",
+            "BEGIN { x = 1./2\nsystem(\"q\") }",
+            "BEGIN{x=$/\"/; system(\"q\"); y=$/\"/}",
+            "{\"",
         ] {
             assert!(!awk(unsafe_), "{unsafe_}");
         }

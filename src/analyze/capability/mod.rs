@@ -5,6 +5,7 @@ mod enforce;
 mod fields;
 mod lint;
 mod named;
+mod paths;
 mod space;
 
 pub use enforce::{Enforcement, enforcement};
@@ -147,9 +148,14 @@ pub(super) fn exceeding(
     map: &SourceMap,
 ) -> Result<Vec<Finding>, AnalyzeError> {
     let subject = &child.0.subject;
-    // The parent is asked as if it were about the child's subject. What the one set declares the
-    // other may not: a grant counts where some integration declares it.
-    let all: BTreeSet<&str> = declared(&child.1.set).into_iter().chain(declared(&parent.1.set)).collect();
+    // The parent is asked as if it were about the child's subject. What stands beside a set is compared with
+    // all that it grants: an integration may declare it any day.
+    let mut all: BTreeSet<&str> = declared(&child.1.set).into_iter().chain(declared(&parent.1.set)).collect();
+    for (manifest, compiled) in [child, parent] {
+        if !compiled.set.manifests.iter().any(|own| own.path == manifest.path) {
+            all.extend(manifest.declares.keys().chain(manifest.grants.keys()).map(String::as_str));
+        }
+    }
     let (mut from, to) = (policies_of(parent.0, 0, subject, &all), policies_of(child.0, 0, subject, &all));
     let guardrails = |compiled: &Compiled| -> Vec<CapabilityPolicy> {
         compiled.capabilities.iter().filter(|p| p.subject.is_none()).cloned().collect()

@@ -10,11 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use super::paths::paths;
 use crate::compile::{CapabilityAtom, CapabilityPolicy, Fact, Text};
-use crate::model::{
-    CapabilityRequest, Class, Glob, GpuMode, HostPattern, Level, Lifecycle, MAX_SEGMENTS, Piece, Subject, Subtree,
-    Target,
-};
+use crate::model::{CapabilityRequest, Class, GpuMode, HostPattern, Level, Lifecycle, Subject, Subtree, Target};
 
 /// What statements mention.
 #[derive(Default)]
@@ -112,74 +110,11 @@ impl<'a> Mentioned<'a> {
         out.insert(IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe)));
         out.into_iter().collect()
     }
-
-    /// Each mentioned path and one below it, and another path. Where any name may stand, each name
-    /// that is mentioned at that depth does, and one that is not.
-    fn paths(&self) -> Vec<Vec<String>> {
-        let mut out: BTreeSet<Vec<String>> = BTreeSet::new();
-        let mut names: Vec<BTreeSet<String>> = vec![BTreeSet::new(); MAX_SEGMENTS];
-        for place in self.places.iter().filter(|place| !place.any_depth) {
-            for (at, glob) in place.segments.iter().enumerate() {
-                names.get_mut(at).into_iter().for_each(|names| {
-                    names.insert(sample(glob));
-                });
-            }
-        }
-        // A name that no place mentions, wherever it stands in it.
-        let mentions = |name: &str| {
-            let mut globs = self.places.iter().flat_map(|place| &place.segments).filter(|glob| !glob.is_any());
-            globs.any(|glob| glob.matches(name))
-        };
-        let other = |_: usize| fresh(&["x", "y", "z"]).find(|name| !mentions(name)).unwrap_or_default();
-        for place in &self.places {
-            if place.any_depth {
-                let below: Vec<String> = place.segments.iter().map(sample).collect();
-                out.insert([vec![other(0)], below.clone()].concat());
-                out.insert(below);
-                continue;
-            }
-            let mut paths: Vec<Vec<String>> = vec![Vec::new()];
-            for (at, glob) in place.segments.iter().enumerate() {
-                let choices: Vec<String> = if let Some(text) = glob.as_literal() {
-                    vec![text.to_owned()]
-                } else {
-                    let known = names.get(at).into_iter().flatten().cloned();
-                    known.chain([other(at)]).filter(|name| glob.matches(name)).collect()
-                };
-                paths = paths
-                    .iter()
-                    .flat_map(|path| choices.iter().map(|name| [path.clone(), vec![name.clone()]].concat()))
-                    .collect();
-            }
-            for path in paths {
-                let below = other(path.len());
-                out.insert([path.clone(), vec![below]].concat());
-                out.insert(path);
-            }
-        }
-        out.insert(vec![other(0)]);
-        out.insert(Vec::new());
-        out.retain(|path| path.len() <= MAX_SEGMENTS);
-        let mut out: Vec<Vec<String>> = out.into_iter().collect();
-        out.sort_by_key(|path| (path.is_empty(), path.len()));
-        out
-    }
 }
 
 /// These names, and others without end.
-fn fresh<'n>(first: &'n [&str]) -> impl Iterator<Item = String> + 'n {
+pub(super) fn fresh<'n>(first: &'n [&str]) -> impl Iterator<Item = String> + 'n {
     first.iter().map(|name| (*name).to_owned()).chain((0_u32..).map(|n| format!("x{n}")))
-}
-
-/// A name that a glob holds, as short as its text allows.
-fn sample(glob: &Glob) -> String {
-    glob.pieces()
-        .iter()
-        .map(|piece| match piece {
-            Piece::Any => "x",
-            Piece::Text(text) => text.as_str(),
-        })
-        .collect()
 }
 
 /// One request of each kind that the policies can tell apart, all about `class` and `subject`. Of
@@ -256,7 +191,7 @@ fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
             }
         }
         Class::FsScope => {
-            for path in mentioned.paths() {
+            for path in paths(&mentioned.places) {
                 out.push(Target::FsScope { write: false, path: path.clone() });
                 out.push(Target::FsScope { write: true, path });
             }
@@ -276,7 +211,7 @@ fn targets(class: Class, mentioned: &Mentioned<'_>) -> Vec<Target> {
             out.push(Target::Elevated);
         }
         Class::Persistence => {
-            for path in mentioned.paths() {
+            for path in paths(&mentioned.places) {
                 out.extend(
                     [false, true].map(|survives_session| Target::Persistence { path: path.clone(), survives_session }),
                 );

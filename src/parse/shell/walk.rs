@@ -642,10 +642,17 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
-/// Whether a word is one `$((…))` and nothing else, so that it is a number.
+/// Whether a word is one `$((…))` and nothing else, so that it is a number. `$((a);(b))` is a
+/// substitution that holds groups.
 fn is_arithmetic_alone(word: &str) -> bool {
-    let inner = word.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
-    inner.is_some_and(|inner| !inner.contains("))") && !inner.contains("$(("))
+    let Some(inner) = word.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))")) else { return false };
+    let mut depth = 0_i32;
+    let balanced = inner.chars().all(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth >= 0
+    });
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_$+-*/%<>=!&|^?:,() ".contains(c);
+    balanced && depth == 0 && inner.chars().all(plain) && !inner.contains("$(")
 }
 
 /// Whether the operands are evaluated as arithmetic (Bash 6.4).
