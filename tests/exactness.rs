@@ -42,7 +42,7 @@ fn set_of(case: &Case) -> common::Files {
 
 #[test]
 fn cedar_and_the_document_agree() {
-    let cases_to_run = if nightly() { 200_000 } else { 1_000 };
+    let cases_to_run = if nightly() { 200_000 } else { 300 };
     let result = runner(cases_to_run).run(&cases(), |case| {
         let files = set_of(&case);
         let mut map = SourceMap::new();

@@ -482,6 +482,21 @@ impl Spelling {
         names.dedup();
     }
 
+    /// Adds every name that the options have anywhere.
+    fn perhaps_same(&self, names: &mut Vec<String>) {
+        let mut before = 0;
+        while names.len() != before {
+            before = names.len();
+            for aliases in self.possible.iter().flat_map(|entry| &entry.aliases) {
+                if names.iter().any(|name| aliases.contains(&name.as_str())) {
+                    names.extend(aliases.iter().map(|alias| (*alias).to_owned()));
+                }
+            }
+            names.sort();
+            names.dedup();
+        }
+    }
+
     /// Adds the other names of options, and options whose effect includes theirs.
     fn including(&self, names: &mut Vec<String>) {
         let mut before = 0;
@@ -587,10 +602,14 @@ fn option_head(glob: &Glob) -> Option<String> {
 /// No option outside the items is present: possibly (narrow), certainly (broad).
 fn only(items: &[Item], reading: Reading, spelling: &Spelling) -> Expr {
     let mut names: Vec<String> = items.iter().flat_map(|item| option_names(item, spelling.dashed)).collect();
-    spelling.same(&mut names);
     let set = match reading {
-        Reading::Narrow => SetAttr::Options,
+        Reading::Narrow => {
+            spelling.same(&mut names);
+            SetAttr::Options
+        }
         Reading::Broad => {
+            // Names that an option has only behind some sub-command may be meant as well.
+            spelling.perhaps_same(&mut names);
             if !spelling.dashed {
                 // An abbreviation may stand for what the list allows.
                 let long: Vec<String> = names.iter().filter(|n| n.starts_with("--")).cloned().collect();
