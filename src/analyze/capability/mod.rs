@@ -81,7 +81,8 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result
             findings.push(narrowing(&change, subject, fallback));
         }
     }
-    validate(&differing, map)?;
+    // Templates say the same as their policies; they are validated when they are written.
+    validate(&differing, false, map)?;
     fields::compare(old, new, &mut findings);
     Ok(findings)
 }
@@ -92,7 +93,7 @@ pub(super) fn compare(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result
 ///
 /// [`CompileError`]: a defect.
 pub fn validate_capabilities(compiled: &Compiled, map: &SourceMap) -> Result<(), CompileError> {
-    validate(&compiled.capabilities.iter().collect::<Vec<_>>(), map)
+    validate(&compiled.capabilities.iter().collect::<Vec<_>>(), true, map)
 }
 
 /// Whether a manifest stays within another, of the same set or of another one.
@@ -109,8 +110,8 @@ pub fn within(
     exceeding((child, compiled), (parent, compiled), map)
 }
 
-/// Strict validation of policies.
-fn validate(policies: &[&CapabilityPolicy], map: &SourceMap) -> Result<(), CompileError> {
+/// Strict validation of policies, and of their templates.
+fn validate(policies: &[&CapabilityPolicy], templates: bool, map: &SourceMap) -> Result<(), CompileError> {
     if policies.is_empty() {
         return Ok(());
     }
@@ -125,7 +126,7 @@ fn validate(policies: &[&CapabilityPolicy], map: &SourceMap) -> Result<(), Compi
         let parsed =
             cedar_policy::Policy::parse(Some(id), capability_text(policy, map)).map_err(|e| failed(Box::new(e)))?;
         set.add(parsed).map_err(|e| failed(Box::new(e)))?;
-        if let Some(template) = template_text(policy, map) {
+        if let Some(template) = template_text(policy, map).filter(|_| templates) {
             let id = cedar_policy::PolicyId::new(format!("{}/template", policy.id));
             let parsed = cedar_policy::Template::parse(Some(id), template).map_err(|e| failed(Box::new(e)))?;
             set.add_template(parsed).map_err(|e| failed(Box::new(e)))?;
