@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use cedar_policy::PolicyId;
 
 use super::expr::{Address, Atom, Expr, Flag, SetAttr};
@@ -184,12 +186,7 @@ fn atom_text(atom: &Atom, surface: Surface) -> (String, Level) {
                 Address::Host => "address",
                 Address::Peer => "peer",
             };
-            let tests: Vec<String> = nets
-                .iter()
-                .map(|n| format!("context.{name}.isInRange(ip(\"{}/{}\"))", cedar_address(n.network()), n.prefix_len()))
-                .collect();
-            let inner = if tests.len() > 1 { format!("({})", tests.join(" || ")) } else { tests.join("") };
-            (format!("context has {name} && {inner}"), Level::And)
+            (in_networks(name, nets).join(" && "), Level::And)
         }
     }
 }
@@ -282,6 +279,16 @@ pub(crate) fn cedar_address(address: IpAddr) -> String {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => address.segments().map(|s| format!("{s:x}")).join(":"),
     }
+}
+
+/// That an address of the context is there, and that it is in one of these networks: both must hold.
+pub(super) fn in_networks(name: &str, nets: &[IpNet]) -> [String; 2] {
+    let tests: Vec<String> = nets
+        .iter()
+        .map(|n| format!("context.{name}.isInRange(ip(\"{}/{}\"))", cedar_address(n.network()), n.prefix_len()))
+        .collect();
+    let inner = if tests.len() > 1 { format!("({})", tests.join(" || ")) } else { tests.join("") };
+    [format!("context has {name}"), inner]
 }
 
 /// A Cedar string literal.

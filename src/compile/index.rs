@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
-use crate::model::{Facts, Surface};
+use crate::model::{Facts, Surface, is_within_domain};
 
 /// What a policy's own condition names: it cannot hold for a request that has none of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,9 +145,9 @@ impl PolicyIndex {
                 }
                 // Domains nest: two names meet in a host when one lies in the other.
                 Some(keys) => {
-                    let within =
-                        |a: &str, b: &str| a.strip_suffix(b).is_some_and(|head| head.is_empty() || head.ends_with('.'));
-                    let meets = |name: &str| keys.names.iter().any(|key| within(name, key) || within(key, name));
+                    let meets = |name: &str| {
+                        keys.names.iter().any(|key| is_within_domain(name, key) || is_within_domain(key, name))
+                    };
                     out.extend(slots.iter().filter(|(name, _)| meets(name)).flat_map(|(_, slot)| slot.all()));
                 }
                 None => out.extend(slots.values().flat_map(Slot::all)),

@@ -111,6 +111,11 @@ impl fmt::Display for EgressPattern {
     }
 }
 
+/// Whether a canonical host name is a domain, or lies below it.
+pub fn is_within_domain(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain).is_some_and(|head| head.is_empty() || head.ends_with('.'))
+}
+
 /// Why a host is refused; the text finishes "the host …".
 pub type HostProblem = &'static str;
 

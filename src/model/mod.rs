@@ -22,7 +22,7 @@ pub use capability::{
     path_segments,
 };
 pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, Provenance};
-pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public};
+pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public, is_within_domain};
 pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};
 pub use pattern::{CommandPattern, Item, MAX_WORDS};

@@ -157,7 +157,7 @@ impl Doc {
         if !self.items.is_empty() {
             out.push_str("capabilities:\n");
         }
-        for class in Class::LISTED {
+        for class in Class::LISTED.iter().copied() {
             let own: Vec<&Item> = self.items.iter().filter(|item| item.class == class).collect();
             if own.is_empty() {
                 continue;
@@ -732,7 +732,7 @@ pub fn universe(classes: &[Class], subject: &Subject) -> Vec<CapabilityRequest> 
 
 /// A random request to a subject.
 pub fn request(tape: &mut Tape<'_>, classes: &[Class], subject: Subject) -> CapabilityRequest {
-    let class = if tape.chance(97) { tape.one(classes) } else { tape.one(&Class::ALL) };
+    let class = if tape.chance(97) { tape.one(classes) } else { tape.one(Class::ALL) };
     let all = targets(class);
     let mut out = CapabilityRequest::new(subject, all[tape.wide(all.len())].clone());
     if let Target::NetEgress { peer, .. } = &mut out.target

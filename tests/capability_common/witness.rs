@@ -1,66 +1,24 @@
 //! Findings of a comparison, read back: the request that a witness shows.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use polctl::diag::{Code, Evidence, Finding};
-use polctl::model::{CapabilityRequest, Class, GpuMode, Level, Lifecycle, Manifest, Subject, Target};
+use polctl::model::{CapabilityRequest, Class, Lifecycle, Manifest, Subject, Target};
+use polctl::parse::capability_request;
 
 use super::reading::{Facts, read};
-
-fn path(text: &str) -> Vec<String> {
-    text.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
 
 fn between<'a>(text: &'a str, head: &str, tail: &str) -> Option<&'a str> {
     text.strip_prefix(head)?.strip_suffix(tail)
 }
 
-fn connection(host: &str, port: u16, tls_inspect: bool) -> Target {
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
-    let host = if address.is_some() { String::new() } else { host.to_owned() };
-    Target::NetEgress { host, address, peer: None, port, tls_inspect }
-}
-
-/// The target that a witness names; what Display of [`Target`] says, backwards.
-fn target(text: &str, tls_inspect: bool) -> Target {
-    let words: Vec<&str> = text.split(' ').collect();
-    match words.as_slice() {
-        ["connect", authority] => {
-            let (host, port) = authority.rsplit_once(':').unwrap();
-            connection(host, port.parse().unwrap(), tls_inspect)
-        }
-        ["read", file] => Target::FsScope { write: false, path: path(file) },
-        ["write", file] => Target::FsScope { write: true, path: path(file) },
-        ["keep", file] => Target::Persistence { path: path(file), survives_session: false },
-        ["keep", file, "beyond", "the", "session"] => Target::Persistence { path: path(file), survives_session: true },
-        ["clipboard", "copy", "out"] => Target::Clipboard { copy_out: true },
-        ["clipboard", "paste", "in"] => Target::Clipboard { copy_out: false },
-        ["gpu", device, mode] => Target::Gpu { device: (*device).to_owned(), mode: GpuMode::from_name(mode).unwrap() },
-        ["install", "package", name] => Target::Package { name: (*name).to_owned() },
-        ["use", name] => Target::LinuxCapability { name: (*name).to_owned() },
-        ["run", "with", "elevated", "rights"] => Target::Elevated,
-        ["see", "credential", scope] => Target::Credentials { broker_scope: (*scope).to_owned(), raw: true },
-        ["broker", "credential", scope] => Target::Credentials { broker_scope: (*scope).to_owned(), raw: false },
-        ["camera"] => Target::Camera,
-        ["microphone"] => Target::Mic,
-        ["usb", device] => Target::Usb { device: (*device).to_owned() },
-        ["inject", "input"] => Target::InputInject,
-        [capability, "at", "level", level] => {
-            Target::Grant { capability: (*capability).to_owned(), level: Level::from_name(level).unwrap() }
-        }
-        _ => match (between(text, "https://", "/"), between(text, "http://", "/")) {
-            (Some(host), _) => connection(host, 443, tls_inspect),
-            (_, Some(host)) => connection(host, 80, tls_inspect),
-            _ => panic!("no target: {text}"),
-        },
-    }
-}
-
 /// The request that evidence shows, to a subject.
 pub fn request(evidence: &Evidence, subject: &Subject) -> CapabilityRequest {
     let tls_inspect = !evidence.assumes.iter().any(|text| text == "the proxy cannot look into the connection");
-    let mut out = CapabilityRequest::new(subject.clone(), target(&evidence.witness, tls_inspect));
+    let mut out = capability_request(&format!("{subject}: {}", evidence.witness)).unwrap();
+    if let Target::NetEgress { tls_inspect: at, .. } = &mut out.target {
+        *at = tls_inspect;
+    }
     for text in &evidence.assumes {
         if let Some(name) = between(text, "in the workspace `", "`") {
             name.clone_into(&mut out.workspace);
@@ -113,7 +71,7 @@ pub fn reported(findings: &[Finding], code: Code, subject: &Subject) -> BTreeSet
     own.filter_map(|finding| finding.evidence.as_ref())
         .filter(|evidence| !is_field(evidence))
         .flat_map(|evidence| {
-            let class = target(&evidence.witness, true).class();
+            let class = request(evidence, subject).target.class();
             evidence.rungs.iter().map(move |rung| (class, *rung)).collect::<Vec<_>>()
         })
         .collect()

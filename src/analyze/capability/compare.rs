@@ -97,7 +97,7 @@ pub(super) fn newly_allowed<'a>(
     to: &mut CapabilitySide<'a, '_>,
 ) -> Result<Vec<CapabilityChange<'a>>, CompileError> {
     let mut out: Vec<CapabilityChange<'a>> = Vec::new();
-    for class in Class::ALL {
+    for class in Class::ALL.iter().copied() {
         let (was, is) = (of_class(&from.policies, class, subject), of_class(&to.policies, class, subject));
         let differs = |own: &[&CapabilityPolicy], other: &[&CapabilityPolicy]| {
             own.iter().any(|p| !other.iter().any(|o| o.says_the_same(p)))

@@ -16,10 +16,10 @@ pub struct Enforcement {
 
 /// The weakest enforcement of each class on a system.
 pub fn enforcement(system: System) -> Vec<Enforcement> {
-    Class::ALL.into_iter().map(|class| of(system, class)).collect()
+    Class::ALL.iter().map(|class| of(system, *class)).collect()
 }
 
-pub(super) fn of(system: System, class: Class) -> Enforcement {
+fn of(system: System, class: Class) -> Enforcement {
     use System::{Linux, Macos, Windows};
     let (own, beyond) = match (class, system) {
         (Class::NetEgress, Linux) => (

@@ -157,7 +157,7 @@ pub(super) fn exceeding(
             all.extend(manifest.declares.keys().chain(manifest.grants.keys()).map(String::as_str));
         }
     }
-    let (mut from, to) = (policies_of(parent.0, 0, subject, &all), policies_of(child.0, 0, subject, &all));
+    let (mut from, to) = (policies_of(parent.0, subject, &all), policies_of(child.0, subject, &all));
     let guardrails = |compiled: &Compiled| -> Vec<CapabilityPolicy> {
         compiled.capabilities.iter().filter(|p| p.subject.is_none()).cloned().collect()
     };
@@ -226,7 +226,7 @@ fn widening(change: &CapabilityChange<'_>, subject: &Subject, field: &str, fallb
         rung(change.rung_to),
     );
     let here = match change.permit.origin {
-        CapabilityOrigin::Entry { span, .. } => span,
+        CapabilityOrigin::Entry { span } => span,
         CapabilityOrigin::Guardrail(_) => fallback,
     };
     let mut finding = Finding::new(Code::WIDENING, here, message).evidence(evidence(change));

@@ -12,7 +12,9 @@ use ipnet::IpNet;
 
 use super::paths::paths;
 use crate::compile::{CapabilityAtom, CapabilityPolicy, Fact, Text};
-use crate::model::{CapabilityRequest, Class, GpuMode, HostPattern, Level, Lifecycle, Subject, Subtree, Target};
+use crate::model::{
+    CapabilityRequest, Class, GpuMode, HostPattern, Level, Lifecycle, Subject, Subtree, Target, is_within_domain,
+};
 
 /// What statements mention.
 #[derive(Default)]
@@ -88,11 +90,9 @@ impl<'a> Mentioned<'a> {
             let mut below = fresh(&["api", "www"]).map(|label| format!("{label}.{host}"));
             out.extend(below.find(|name| !self.hosts.contains(name.as_str())));
         }
-        let within =
-            |name: &str, host: &str| name.strip_suffix(host).is_some_and(|head| head.is_empty() || head.ends_with('.'));
         let mut others =
             ["other.example".to_owned()].into_iter().chain(fresh(&[]).map(|label| format!("other.{label}")));
-        out.extend(others.find(|name| !self.hosts.iter().any(|host| within(name, host))));
+        out.extend(others.find(|name| !self.hosts.iter().any(|host| is_within_domain(name, host))));
         out
     }
 

@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ipnet::IpNet;
-
 use super::{CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name};
 use crate::compile::Effect;
-use crate::compile::cedar::cedar_address;
-use crate::compile::cedar::{pattern as cedar_glob, string as cedar_string};
+use crate::compile::cedar::{in_networks, pattern as cedar_glob, string as cedar_string};
 use crate::model::{Glob, HostPattern, Subtree};
 use crate::source::SourceMap;
 
@@ -37,7 +34,7 @@ fn written(policy: &CapabilityPolicy, map: &SourceMap, template: bool) -> String
     let id = if template { format!("{}/template", policy.id) } else { policy.id.clone() };
     let _ = writeln!(out, "@id({})", cedar_string(&id));
     let source = match &policy.origin {
-        CapabilityOrigin::Entry { span, .. } => map.line_ref(*span),
+        CapabilityOrigin::Entry { span } => map.line_ref(*span),
         CapabilityOrigin::Guardrail(_) => "built-in".to_owned(),
     };
     let _ = writeln!(out, "@source({})", cedar_string(&source));
@@ -122,12 +119,9 @@ fn atom_text(atom: &CapabilityAtom) -> Parts {
     let single = |text: String| (vec![text], "", Level::Unary);
     match atom {
         CapabilityAtom::Host(patterns) => (patterns.iter().flat_map(host).collect(), " || ", Level::Or),
-        CapabilityAtom::Address(nets) => in_networks("address", nets),
+        CapabilityAtom::Address(nets) => (in_networks("address", nets).into(), " && ", Level::And),
         CapabilityAtom::Reaches(nets) => {
-            let all = ["address", "peer"].map(|name| {
-                let (parts, with, own) = in_networks(name, nets);
-                joined(&parts, with, own, Level::Or)
-            });
+            let all = ["address", "peer"].map(|name| in_networks(name, nets).join(" && "));
             (all.into(), " || ", Level::Or)
         }
         CapabilityAtom::Ports(ports) => match ports.as_slice() {
@@ -194,15 +188,6 @@ fn host(pattern: &HostPattern) -> Vec<String> {
         HostPattern::DomainTree(name) => vec![is(name), below(name)],
         HostPattern::Network(_) => Vec::new(),
     }
-}
-
-fn in_networks(name: &str, nets: &[IpNet]) -> Parts {
-    let tests: Vec<String> = nets
-        .iter()
-        .map(|net| format!("context.{name}.isInRange(ip(\"{}/{}\"))", cedar_address(net.network()), net.prefix_len()))
-        .collect();
-    let inner = if tests.len() > 1 { format!("({})", tests.join(" || ")) } else { tests.join("") };
-    (vec![format!("context has {name}"), inner], " && ", Level::And)
 }
 
 /// Each segment by itself, so that no wildcard reaches from one into the next.

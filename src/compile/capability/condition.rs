@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::model::{CapabilityRequest, HostPattern, Level, Lifecycle, Subtree, Target};
+use crate::model::{CapabilityRequest, HostPattern, Level, Lifecycle, Subtree, Target, is_within_domain};
 
 /// A yes/no attribute of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,11 +118,10 @@ pub(crate) fn request_path(target: &Target) -> Option<&[String]> {
 
 /// Whether a pattern holds a canonical host name.
 fn is_host(pattern: &HostPattern, host: &str) -> bool {
-    let below = |name: &str| host.strip_suffix(name).is_some_and(|head| head.ends_with('.'));
     match pattern {
         HostPattern::Exact(name) => host == name,
-        HostPattern::SubDomains(name) => below(name),
-        HostPattern::DomainTree(name) => host == name || below(name),
+        HostPattern::SubDomains(name) => host != name && is_within_domain(host, name),
+        HostPattern::DomainTree(name) => is_within_domain(host, name),
         HostPattern::Network(_) => false,
     }
 }
@@ -130,12 +129,11 @@ fn is_host(pattern: &HostPattern, host: &str) -> bool {
 /// Whether some host may be one of both; an address is no name.
 fn hosts_meet(a: &HostPattern, b: &HostPattern) -> bool {
     use HostPattern::{DomainTree, Exact, Network, SubDomains};
-    let within = |a: &str, b: &str| a.strip_suffix(b).is_some_and(|head| head.is_empty() || head.ends_with('.'));
     match (a, b) {
         (Network(a), Network(b)) => a.contains(b) || b.contains(a),
         (Network(_), _) | (_, Network(_)) => false,
         (Exact(a) | SubDomains(a) | DomainTree(a), Exact(b) | SubDomains(b) | DomainTree(b)) => {
-            within(a, b) || within(b, a)
+            is_within_domain(a, b) || is_within_domain(b, a)
         }
     }
 }

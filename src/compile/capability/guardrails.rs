@@ -184,7 +184,7 @@ pub(super) fn guardrails(set: &PolicySet) -> Vec<CapabilityPolicy> {
         "capabilities that are nearly root",
         CapabilityAtom::Text(Text::Name, root).into(),
     );
-    for class in Class::ALL {
+    for class in Class::ALL.iter().copied() {
         if config.provenance == Provenance::Enforce {
             forbid("provenance", class, unattended.clone(), "inputs from outside the session", fact(Fact::External));
         }

@@ -31,8 +31,6 @@ use crate::source::Span;
 pub enum CapabilityOrigin {
     /// An entry of a manifest.
     Entry {
-        /// Index of the manifest in the set.
-        manifest: usize,
         /// Where the entry stands.
         span: Span,
     },
@@ -76,7 +74,7 @@ impl CapabilityPolicy {
     /// Where its entry stands.
     pub const fn span(&self) -> Option<Span> {
         match self.origin {
-            CapabilityOrigin::Entry { span, .. } => Some(span),
+            CapabilityOrigin::Entry { span } => Some(span),
             CapabilityOrigin::Guardrail(_) => None,
         }
     }
@@ -89,8 +87,8 @@ pub fn capability_policies(set: &PolicySet) -> Vec<CapabilityPolicy> {
     }
     let mut out = guardrails::guardrails(set);
     let declared = declared(set);
-    for (index, manifest) in set.manifests.iter().enumerate() {
-        out.extend(policies_of(manifest, index, &manifest.subject, &declared));
+    for manifest in &set.manifests {
+        out.extend(policies_of(manifest, &manifest.subject, &declared));
     }
     out
 }
@@ -102,21 +100,17 @@ pub fn declared(set: &PolicySet) -> BTreeSet<&str> {
 
 /// Policies of one manifest, as if it were about `subject`: its own, or the one that is compared
 /// with it.
-pub fn policies_of(
-    manifest: &Manifest,
-    index: usize,
-    subject: &Subject,
-    declared: &BTreeSet<&str>,
-) -> Vec<CapabilityPolicy> {
+pub fn policies_of(manifest: &Manifest, subject: &Subject, declared: &BTreeSet<&str>) -> Vec<CapabilityPolicy> {
     let mut out = Vec::new();
-    for class in Class::LISTED {
+    let tree = files::Tree::new(manifest);
+    for class in Class::LISTED.iter().copied() {
         for (number, entry) in manifest.entries_of(class).enumerate() {
-            let place = Made { manifest, index, subject, name: format!("{class}/{}", number + 1) };
+            let place = Made { manifest, tree: &tree, subject, name: format!("{class}/{}", number + 1) };
             place.entry(entry, &mut out);
         }
     }
     for grant in manifest.grants.values().filter(|grant| declared.contains(grant.capability.as_str())) {
-        let place = Made { manifest, index, subject, name: format!("grants/{}", grant.capability) };
+        let place = Made { manifest, tree: &tree, subject, name: format!("grants/{}", grant.capability) };
         place.grant(grant, &mut out);
     }
     out
@@ -125,7 +119,8 @@ pub fn policies_of(
 /// What policies are made for.
 struct Made<'a> {
     manifest: &'a Manifest,
-    index: usize,
+    /// Its places in the file system.
+    tree: &'a files::Tree<'a>,
     subject: &'a Subject,
     /// Their place in the manifest.
     name: String,
@@ -151,7 +146,7 @@ impl Made<'_> {
             rungs,
             subject: Some(subject.clone()),
             condition,
-            origin: CapabilityOrigin::Entry { manifest: self.index, span },
+            origin: CapabilityOrigin::Entry { span },
         });
     }
 
@@ -163,21 +158,11 @@ impl Made<'_> {
     fn entry(&self, entry: &CapabilityEntry, out: &mut Vec<CapabilityPolicy>) {
         let of = (entry.scope.class(), entry.span);
         let tier = entry.tier.number();
-        if let Scope::FsScope { read, write, deny } = &entry.scope {
-            if entry.tier == RiskTier::Block {
-                self.push(out, ("block", Effect::Forbid, 0..CAPABILITY_RUNGS), of, files::blocked(read, write, deny));
-                return;
-            }
+        let broad = match &entry.scope {
             // Which entry counts for a path depends on all of them.
-            let tree = files::Tree::new(self.manifest);
-            let chosen = tree.condition(entry);
-            let mut all = vec![chosen.clone(), CapabilityAtom::Lifecycle(entry.lifecycle).into()];
-            all.extend(self.ends());
-            self.push(out, ("permit", Effect::Permit, tier..CAPABILITY_RUNGS), of, Condition::all(all));
-            self.push(out, ("forbid", Effect::Forbid, 0..tier), of, chosen);
-            return;
-        }
-        let broad = scope(&entry.scope);
+            Scope::FsScope { .. } if entry.tier != RiskTier::Block => self.tree.condition(entry),
+            other => scope(other),
+        };
         if entry.tier == RiskTier::Block {
             self.push(out, ("block", Effect::Forbid, 0..CAPABILITY_RUNGS), of, broad);
             return;

@@ -45,7 +45,7 @@ pub fn capability_schema() -> String {
     let mut out = format!("namespace {CAPABILITIES} {{\n");
     out.push_str("  entity Workspace;\n  entity Session in [Workspace];\n  entity Persona;\n");
     out.push_str("  entity Agent in [Session, Persona];\n  entity Image;\n  entity Integration;\n");
-    for class in Class::ALL {
+    for class in Class::ALL.iter().copied() {
         let kind = class.name().replace('.', "_");
         let _ = writeln!(out, "  type {kind}_request = {{");
         let common = [

@@ -21,77 +21,6 @@ use crate::source::{FileId, Span};
 /// How many rungs capabilities have: `auto`, `notify`, `ask`.
 pub const CAPABILITY_RUNGS: u8 = 3;
 
-/// A class of capabilities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// `net.egress`: connections to other machines, through the proxy.
-    NetEgress,
-    /// `fs.scope`: reading and writing files.
-    FsScope,
-    /// `clipboard`: what goes into the sandbox and out of it.
-    Clipboard,
-    /// `gpu`: devices.
-    Gpu,
-    /// `install.privileged`: packages, and what needs elevated rights.
-    InstallPrivileged,
-    /// `persistence`: what outlives a command or a session.
-    Persistence,
-    /// `credentials`: secrets that the broker uses for the agent.
-    Credentials,
-    /// `peripheral`: camera, microphone, USB, input.
-    Peripheral,
-    /// Grants on integrations: `email:send`.
-    Grant,
-}
-
-impl Class {
-    /// The classes that a manifest lists under `capabilities`.
-    pub const LISTED: [Class; 8] = [
-        Class::NetEgress,
-        Class::FsScope,
-        Class::Clipboard,
-        Class::Gpu,
-        Class::InstallPrivileged,
-        Class::Persistence,
-        Class::Credentials,
-        Class::Peripheral,
-    ];
-
-    /// All classes, grants last.
-    pub const ALL: [Class; 9] = [
-        Class::NetEgress,
-        Class::FsScope,
-        Class::Clipboard,
-        Class::Gpu,
-        Class::InstallPrivileged,
-        Class::Persistence,
-        Class::Credentials,
-        Class::Peripheral,
-        Class::Grant,
-    ];
-
-    /// Its name in manifests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Class::NetEgress => "net.egress",
-            Class::FsScope => "fs.scope",
-            Class::Clipboard => "clipboard",
-            Class::Gpu => "gpu",
-            Class::InstallPrivileged => "install.privileged",
-            Class::Persistence => "persistence",
-            Class::Credentials => "credentials",
-            Class::Peripheral => "peripheral",
-            Class::Grant => "grants",
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A value that is one of a few names, in ascending order of what it lets through or demands.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -127,6 +56,35 @@ macro_rules! named {
             }
         }
     };
+}
+
+named! {
+    /// A class of capabilities.
+    Class {
+        /// Connections to other machines, through the proxy.
+        NetEgress = "net.egress",
+        /// Reading and writing files.
+        FsScope = "fs.scope",
+        /// What goes into the sandbox and out of it.
+        Clipboard = "clipboard",
+        /// Devices.
+        Gpu = "gpu",
+        /// Packages, and what needs elevated rights.
+        InstallPrivileged = "install.privileged",
+        /// What outlives a command or a session.
+        Persistence = "persistence",
+        /// Secrets that the broker uses for the agent.
+        Credentials = "credentials",
+        /// Camera, microphone, USB, input.
+        Peripheral = "peripheral",
+        /// Grants on integrations: `email:send`.
+        Grant = "grants",
+    }
+}
+
+impl Class {
+    /// The classes that a manifest lists under `capabilities`: all but the last.
+    pub const LISTED: &[Class] = Class::ALL.split_at(Class::ALL.len() - 1).0;
 }
 
 named! {

@@ -240,9 +240,9 @@ fn parent(manifest: &mut Manifest, key: Span, value: &Node, sink: &mut Sink) {
 }
 
 fn capabilities(manifest: &mut Manifest, value: &Node, sink: &mut Sink) {
-    let names = Class::LISTED.map(Class::name);
+    let names: Vec<&str> = Class::LISTED.iter().copied().map(Class::name).collect();
     for (key, value) in value.entries("`capabilities`", sink) {
-        let Some(class) = Class::LISTED.into_iter().find(|class| class.name() == key.name) else {
+        let Some(class) = Class::LISTED.iter().copied().find(|class| class.name() == key.name) else {
             sink.push(
                 Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no class of capabilities", key.name))
                     .help(format!("{}classes are {}", nearest(&key.name, &names), listed(&names))),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Assignment, Simple, Value};
+use super::{Simple, Value};
 
 /// Variables that are evaluated, and what variables may hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Evaluated {
 }
 
 /// The names in arithmetic.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
@@ -129,26 +129,20 @@ impl Evaluated {
     }
 
     /// A variable is set; `number`: to the result of arithmetic.
-    pub(super) fn assigned(&mut self, assignment: &Assignment, number: bool) {
+    pub(super) fn assigned(&mut self, name: &str, value: &Value, number: bool) {
         let numeric = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-        match &assignment.value {
-            Value::Known(text) if numeric(text) => {
-                self.numbers.insert(assignment.name.clone());
-            }
-            _ if number => {
-                self.numbers.insert(assignment.name.clone());
-            }
-            value => {
-                self.set.insert(assignment.name.clone());
-                self.dangerous |= value.known().is_none_or(may_run);
-            }
+        if number || value.known().is_some_and(numeric) {
+            self.numbers.insert(name.to_owned());
+        } else {
+            self.set.insert(name.to_owned());
+            self.dangerous |= value.known().is_none_or(may_run);
         }
     }
 
     /// The variable of a loop, over these values.
     pub(super) fn looped(&mut self, name: &str, values: &[Value]) {
         for value in values {
-            self.assigned(&Assignment { name: name.to_owned(), value: value.clone() }, false);
+            self.assigned(name, value, false);
         }
         if values.is_empty() {
             self.set.insert(name.to_owned());
@@ -185,8 +179,7 @@ impl Evaluated {
                 for word in simple.words.iter().skip(1) {
                     match word.value.known().map(|text| text.split_once('=')) {
                         Some(Some((name, value))) => {
-                            let value = Value::Known(value.to_owned());
-                            self.assigned(&Assignment { name: name.trim_end_matches('+').to_owned(), value }, false);
+                            self.assigned(name.trim_end_matches('+'), &Value::Known(value.to_owned()), false);
                         }
                         Some(None) => {}
                         None => {

@@ -12,6 +12,7 @@ use brush_parser::{ParserOptions, parse_tokens};
 
 use super::account::{Ledger, NoTokens, tokens};
 use super::depth::groups_too_deep;
+use super::evaluated::names;
 use super::{Assignment, Doubt, Evaluated, MAX_NESTING, Node, Redirect, Scope, Script, ShellWord, Simple, Value};
 
 /// The walk over one text.
@@ -272,8 +273,7 @@ impl Walk {
                 }
                 // The first part sets the counter, so that the others know it for a number.
                 if let Some((name, value)) = texts.first().and_then(|text| text.split_once('=')) {
-                    let value = Value::Known(value.trim().to_owned());
-                    self.evaluated.assigned(&Assignment { name: name.trim().to_owned(), value }, false);
+                    self.evaluated.assigned(name.trim(), &Value::Known(value.trim().to_owned()), false);
                 }
                 for text in &texts {
                     self.counted(text);
@@ -482,8 +482,7 @@ impl Walk {
         self.outer = outer;
     }
 
-    fn assignment(&mut self, ast: &AstAssignment) -> Assignment {
-        let assignment = ast;
+    fn assignment(&mut self, assignment: &AstAssignment) -> Assignment {
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
@@ -491,12 +490,16 @@ impl Walk {
                 name.clone()
             }
         };
-        let mut elements_known = true;
         let value = match &assignment.value {
-            AssignmentValue::Scalar(word) => self.word(&word.value),
+            AssignmentValue::Scalar(word) => {
+                let value = self.word(&word.value);
+                self.evaluated.assigned(&name, &value, is_arithmetic_alone(&word.value));
+                value
+            }
             AssignmentValue::Array(elements) => {
                 self.ledger.read(&format!("{}=", assignment.name));
                 self.ledger.read(&format!("{}+=", assignment.name));
+                let mut known = true;
                 for (index, word) in elements {
                     if let Some(index) = index {
                         self.index(&index.value);
@@ -507,21 +510,16 @@ impl Walk {
                         self.doubt("an element that may be an index", &word.value);
                     }
                     let value = self.word(&word.value);
-                    elements_known &= value.known().is_some();
+                    known &= value.known().is_some();
                     self.evaluated.word(&value);
                 }
+                // What its elements hold was looked at; it is no number.
+                let told = if known { Value::Known(String::new()) } else { Value::Any };
+                self.evaluated.assigned(&name, &told, false);
                 Value::Any
             }
         };
-        let number = match &assignment.value {
-            AssignmentValue::Scalar(word) => is_arithmetic_alone(&word.value),
-            AssignmentValue::Array(_) => false,
-        };
-        let assignment = Assignment { name, value };
-        let known = Assignment { name: assignment.name.clone(), value: Value::Known(String::new()) };
-        let is_list = matches!(&ast.value, AssignmentValue::Array(_));
-        self.evaluated.assigned(if is_list && elements_known { &known } else { &assignment }, number);
-        assignment
+        Assignment { name, value }
     }
 
     fn words_of(&mut self, word: &Word) -> Vec<ShellWord> {
@@ -634,12 +632,6 @@ fn sets_by_redirect(text: &str) -> bool {
             && name.chars().all(plain)
             && !name.starts_with(|c: char| c.is_ascii_digit())
     })
-}
-
-/// The names in arithmetic.
-fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 /// Whether a word is one `$((…))` and nothing else, so that it is a number. `$((a);(b))` is a

@@ -11,7 +11,7 @@ use brush_parser::word::{
 
 use super::depth::nests_too_deep;
 use super::walk::{Walk, complete};
-use super::{Assignment, MAX_BRACES, MAX_NESTING, ShellWord};
+use super::{MAX_BRACES, MAX_NESTING, ShellWord};
 
 /// What is known of the value of a word, after quotes are taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -354,8 +354,7 @@ impl Walk {
         let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
         let rest = inner.get(name.len()..).unwrap_or("");
         if !name.is_empty() && (rest.starts_with(":=") || rest.starts_with('=')) {
-            let assignment = Assignment { name: name.clone(), value: Value::Any };
-            self.evaluated.assigned(&assignment, false);
+            self.evaluated.assigned(&name, &Value::Any, false);
             self.assigned(&name, Value::Any);
         }
     }
