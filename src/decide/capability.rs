@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use cedar_policy::{
     Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request as CedarRequest,
-    RestrictedExpression as Value,
+    Response, RestrictedExpression as Value,
 };
 
-use super::{Answer, answered};
+use super::{Answer, allowed, answered};
 use crate::compile::{
     CAPABILITIES, CapabilityPolicy, CompileError, Compiled, Text, action_name, capability_text, cedar_time,
     request_path, request_text,
@@ -87,7 +87,7 @@ impl<'a> CapabilityDecider<'a> {
     ///
     /// [`CompileError`]: a defect, never an answer.
     pub fn allows(&mut self, request: &CapabilityRequest, rung: u8) -> Result<bool, CompileError> {
-        self.answer(request, rung).map(|answer| answer.allowed)
+        allowed(&self.response(request, rung)?.0)
     }
 
     /// What Cedar answers at a rung, with the policies that decide.
@@ -96,9 +96,14 @@ impl<'a> CapabilityDecider<'a> {
     ///
     /// As [`CapabilityDecider::allows`].
     pub fn answer(&mut self, request: &CapabilityRequest, rung: u8) -> Result<Answer, CompileError> {
+        let (response, slice) = self.response(request, rung)?;
+        answered(&response, &slice)
+    }
+
+    fn response(&mut self, request: &CapabilityRequest, rung: u8) -> Result<(Response, Rc<CedarSet>), CompileError> {
         let slice = self.slice(request.target.class(), &request.subject)?;
         let response = Authorizer::new().is_authorized(&asked(request, rung)?, &slice, &entities(request)?);
-        answered(&response, &slice)
+        Ok((response, slice))
     }
 
     /// The lowest rung at which Cedar allows the request; `None`: at none.

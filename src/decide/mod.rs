@@ -108,11 +108,17 @@ pub(crate) fn ask(slices: &mut dyn Slices, surface: Surface, facts: &Facts, rung
     answered(&response, &slice)
 }
 
-/// What Cedar's response says.
-fn answered(response: &cedar_policy::Response, slice: &CedarSet) -> Result<Answer, CompileError> {
-    if let Some(error) = response.diagnostics().errors().next() {
-        return Err(CompileError::Request { message: error.to_string() });
+/// Whether Cedar's response allows; a policy that could not be evaluated is a defect.
+fn allowed(response: &cedar_policy::Response) -> Result<bool, CompileError> {
+    match response.diagnostics().errors().next() {
+        Some(error) => Err(CompileError::Request { message: error.to_string() }),
+        None => Ok(response.decision() == Decision::Allow),
     }
+}
+
+/// What Cedar's response says, with the policies that decided.
+fn answered(response: &cedar_policy::Response, slice: &CedarSet) -> Result<Answer, CompileError> {
+    let allowed = allowed(response)?;
     let mut reasons: Vec<Reason> = response
         .diagnostics()
         .reason()
@@ -127,7 +133,7 @@ fn answered(response: &cedar_policy::Response, slice: &CedarSet) -> Result<Answe
         })
         .collect();
     reasons.sort();
-    Ok(Answer { allowed: response.decision() == Decision::Allow, reasons })
+    Ok(Answer { allowed, reasons })
 }
 
 /// A compiled set, asked through Cedar; only what can apply is loaded.
