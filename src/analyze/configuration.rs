@@ -108,7 +108,16 @@ impl Compare<'_> {
                 let rungs = (low.unwrap_or(0)..high.unwrap_or(RUNGS)).collect();
                 let replay = self.replay(&after, &line, (old_tier, new_tier))?;
                 let surface = "configuration".into();
-                return Ok(Some(Evidence { surface, rungs, witness: line, assumes, replay, old_tier, new_tier }));
+                return Ok(Some(Evidence {
+                    surface,
+                    rungs,
+                    witness: line,
+                    assumes,
+                    replay,
+                    old_tier,
+                    new_tier,
+                    request: None,
+                }));
             }
         }
         Ok(None)
@@ -332,6 +341,7 @@ fn evidence(witness: &str) -> Evidence {
         replay: None,
         old_tier: None,
         new_tier: None,
+        request: None,
     }
 }
 

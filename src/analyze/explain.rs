@@ -54,6 +54,7 @@ fn evidence(change: &Change<'_>, old_tier: Option<u8>, new_tier: Option<u8>) -> 
         replay,
         old_tier,
         new_tier,
+        request: None,
     }
 }
 

@@ -125,9 +125,36 @@ pub struct DiffArgs {
     /// The policy directory that git revisions are read for
     #[arg(long, short = 'C', default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
+    /// Plain Cedar.
+    #[command(flatten)]
+    pub cedar: CedarArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Comparing files of hand-written Cedar.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Plain Cedar")]
+pub struct CedarArgs {
+    /// OLD and NEW are files of Cedar policies (`.json`: in JSON), not policy directories
+    #[arg(long, requires = "schema", conflicts_with = "within")]
+    pub cedar: bool,
+    /// The schema; with --new-schema that of the old version
+    #[arg(long, value_name = "FILE", requires = "cedar")]
+    pub schema: Option<PathBuf>,
+    /// The schema of the new version, where it is another one
+    #[arg(long, value_name = "FILE", requires = "cedar")]
+    pub new_schema: Option<PathBuf>,
+    /// Links of the old version's templates: a JSON list of template_id, link_id and args
+    #[arg(long, value_name = "FILE", requires = "cedar")]
+    pub old_links: Option<PathBuf>,
+    /// Links of the new version's templates
+    #[arg(long, value_name = "FILE", requires = "cedar")]
+    pub new_links: Option<PathBuf>,
+    /// Write each request that is newly permitted into this directory, as `cedar authorize` reads it
+    #[arg(long, value_name = "DIR", requires = "cedar")]
+    pub counterexamples: Option<PathBuf>,
 }
 
 /// Arguments of `compile`.

@@ -14,6 +14,9 @@ use crate::report::Report;
 use crate::source::SourceMap;
 
 pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
+    if args.cedar.cedar {
+        return super::diff_cedar::run(args);
+    }
     if args.within {
         return attenuation(args);
     }

@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod compile;
 mod diff;
+mod diff_cedar;
 mod envelope;
 mod explain;
 mod gate;

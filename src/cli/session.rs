@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::exit;
-use crate::analyze::{AnalyzeError, lint, lint_capabilities};
+use crate::analyze::{AnalyzeError, SmtError, lint, lint_capabilities};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
 use crate::parse::{CONFIG_NAME, load};
@@ -25,6 +25,10 @@ pub(super) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Compile(#[from] CompileError),
+    /// A defect.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Smt(#[from] SmtError),
     /// Something that the user must say otherwise.
     #[error("{message}")]
     #[diagnostic(help("{help}"))]
@@ -65,7 +69,7 @@ impl Failure {
         match self {
             Failure::Sign(error) => sign_exit_code(error),
             Failure::Source(_) | Failure::Usage { .. } | Failure::Read { .. } | Failure::Write { .. } => exit::USAGE,
-            Failure::Analyze(_) | Failure::Compile(_) => exit::INCONCLUSIVE,
+            Failure::Analyze(_) | Failure::Compile(_) | Failure::Smt(_) => exit::INCONCLUSIVE,
         }
     }
 

@@ -13,6 +13,7 @@ mod expr;
 mod guardrails;
 mod implies;
 mod index;
+mod plain;
 mod schema;
 
 pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
@@ -26,6 +27,10 @@ pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
 pub use guardrails::{Guardrail, parse_guardrails};
 pub use index::{Keys, PolicyIndex};
+pub use plain::{
+    Plain, PlainPolicy, PlainReader, PlainTemplate, PlainTexts, SchemaChange, joined, new_members, now_optional,
+    schema_changes, statements,
+};
 pub use schema::{schema_of, schema_text};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -99,6 +99,9 @@ codes! {
     ENFORCEMENT "enforcement" Warning Policy
         "an entry that a declared system cannot enforce"
         "A decision is no boundary where nothing below it holds. The manifest names a system under `targets` whose own means cannot hold this entry (docs/capabilities.md, What enforces it)."
+    SCHEMA_CHANGE "schema-change" Note Policy
+        "a Cedar schema declares something else than before"
+        "`polctl diff --cedar` compares what is permitted under the new schema. What the schemas declare differently is told beside it: an attribute that is gone or optional now may be read by policies of the old version, and an action that is new was permitted to nobody before."
     INCONCLUSIVE "inconclusive" Error Inconclusive
         "polctl could not decide a question within its bounds"
         "The search for a request that is newly permitted ended without an answer: the bound was reached, a hand-written guardrail stood in the way, or a witness did not reproduce. This is never a pass. Split the rule into simpler ones, or report the case."
@@ -198,6 +201,9 @@ codes! {
     DUPLICATE_ID "duplicate-id" Error Malformed
         "two different rules with one id"
         "An `id` names one rule of a surface, since decisions and approvals refer to it."
+    CEDAR "cedar" Error Malformed
+        "Cedar policies, a schema or template links that cannot be read"
+        "The file given to `polctl diff --cedar` does not parse, or its policies are not valid under the schema. Nothing is compared until it is (docs/plain-cedar.md)."
     GUARDRAIL "guardrail" Error Malformed
         "a guardrail file that is not Cedar with `forbid` policies only"
         "Guardrails can only take away. Every policy in them is a `forbid` that is valid against the generated schema; templates are not supported."

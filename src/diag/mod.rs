@@ -59,6 +59,21 @@ pub struct Evidence {
     pub old_tier: Option<u8>,
     /// The same for the new version.
     pub new_tier: Option<u8>,
+    /// For plain Cedar: the request, as JSON that `cedar authorize` reads, and its entities.
+    pub request: Option<CedarRequest>,
+}
+
+/// A request to Cedar with the entities that it is decided with, as the JSON that `cedar
+/// authorize` reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CedarRequest {
+    /// `{"principal": …, "action": …, "resource": …, "context": {…}}`
+    pub request: serde_json::Value,
+    /// A list of entities.
+    pub entities: serde_json::Value,
+    /// The request environments in which something is newly permitted: the types of principal
+    /// and resource with the action between them.
+    pub environments: Vec<String>,
 }
 
 /// One finding.

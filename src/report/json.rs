@@ -90,6 +90,13 @@ struct Evidence<'a> {
     /// Lowest tier that allows the witness; `null`: denied at every tier.
     old_tier: Option<u8>,
     new_tier: Option<u8>,
+    /// For plain Cedar: what `cedar authorize` reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entities: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environments: Option<&'a [String]>,
 }
 
 /// Renders a report as one JSON document.
@@ -141,6 +148,9 @@ fn item<'a>(finding: &'a Finding, map: &'a SourceMap) -> Item<'a> {
             replay: e.replay.as_deref(),
             old_tier: e.old_tier,
             new_tier: e.new_tier,
+            request: e.request.as_ref().map(|r| &r.request),
+            entities: e.request.as_ref().map(|r| &r.entities),
+            environments: e.request.as_ref().map(|r| r.environments.as_slice()),
         }),
     }
 }

@@ -123,6 +123,7 @@ fn finding(
         replay: None,
         old_tier: None,
         new_tier: None,
+        request: None,
     };
     let mut finding =
         Finding::new(code, places.0, format!("{subject}: `{name}`{of} goes from {before} to {after}{tail}"))

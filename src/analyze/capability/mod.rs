@@ -208,6 +208,7 @@ fn evidence(change: &CapabilityChange<'_>) -> Evidence {
         replay: None,
         old_tier: change.rung_from,
         new_tier: change.rung_to,
+        request: None,
     }
 }
 

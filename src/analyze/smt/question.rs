@@ -1,0 +1,359 @@
+//! One question to the solver, asked with as few policies as it takes.
+//!
+//! A question begins with the policy that it is about. A counterexample is evaluated against
+//! the full versions by Cedar; the policies that decide against it join the question, and it
+//! is asked again. "There is none" at any stage is a proof, since each further policy only
+//! takes requests away. The entities of a counterexample are those that the policies of the
+//! question speak of, so other policies may fail to be evaluated on it: they join too.
+
+use std::collections::BTreeSet;
+
+use cedar_policy::{Authorizer, Decision, Entities, Entity, Policy, PolicyId, PolicySet, Request, RequestEnv, Schema};
+use cedar_policy_symcc::{CompiledPolicy, CompiledPolicySet, Env, SymEnv};
+
+use super::item::{Groups, Index, Item};
+use super::{Engine, Failure, SmtError};
+use crate::compile::Effect;
+
+/// Most rounds of one question.
+const MAX_ROUNDS: usize = 300;
+/// Most permits that one question about a forbid that is gone takes together.
+const BATCH: usize = 24;
+/// Most policies that join a question at its start because they look like what it is about.
+const SEEDS: usize = 6;
+/// Why a policy is no part of a question.
+const UNTOLD: &str = "it cannot be read under the schema of the other version";
+
+/// A version, as far as questions need it.
+pub(crate) struct Version<'a> {
+    /// Its policies.
+    pub(crate) index: Index<'a>,
+    /// Which of its actions are members of which.
+    pub(crate) groups: Groups,
+    /// Its actions as entities.
+    pub(crate) actions: Vec<Entity>,
+    /// Whether requests of an environment could be made at all.
+    pub(crate) environments: BTreeSet<String>,
+    /// Where questions are asked under another schema than its own: the attributes that are
+    /// optional there and are not here, by type or action.
+    pub(crate) foreign: Option<Vec<(String, String)>>,
+}
+
+impl<'a> Version<'a> {
+    /// A version under its schema.
+    pub(crate) fn new(items: Vec<Item<'a>>, schema: &Schema) -> Result<Self, SmtError> {
+        let entities = schema.action_entities().map_err(|e| SmtError::Defect { what: e.to_string() })?;
+        Ok(Version {
+            index: Index::new(items),
+            groups: Groups::of(schema)?,
+            actions: entities.iter().cloned().collect(),
+            environments: schema.request_envs().map(|e| name(&e)).collect(),
+            foreign: None,
+        })
+    }
+
+    /// Cedar's decision on a request, made by the policies that can apply.
+    fn decide(&self, request: &Request, entities: &Entities) -> Result<Decided, SmtError> {
+        let defect = |what: String| SmtError::Defect { what };
+        let known = entities.iter().filter(|e| e.uid().type_name().basename() != "Action").cloned();
+        let entities = Entities::from_entities(known.chain(self.actions.iter().cloned()), None)
+            .map_err(|e| defect(e.to_string()))?;
+        let set = self.set(&self.index.candidates(request))?;
+        let response = Authorizer::new().is_authorized(request, &set, &entities);
+        let position = |id: &PolicyId| AsRef::<str>::as_ref(id).parse::<usize>().ok();
+        Ok(Decided {
+            allowed: response.decision() == Decision::Allow,
+            reasons: response.diagnostics().reason().filter_map(position).collect(),
+            errors: response
+                .diagnostics()
+                .errors()
+                .filter_map(|cedar_policy::AuthorizationError::PolicyEvaluationError(error)| {
+                    position(error.policy_id())
+                })
+                .collect(),
+        })
+    }
+
+    /// Policies as a set, each named by its position.
+    fn set(&self, positions: &[usize]) -> Result<PolicySet, SmtError> {
+        let mut set = PolicySet::new();
+        for at in positions {
+            let Some(item) = self.index.items.get(*at) else { continue };
+            add(&mut set, item.policy()?.new_id(PolicyId::new(at.to_string())))?;
+        }
+        Ok(set)
+    }
+
+    /// A policy as the solver is told of it; `None` where it cannot be said in the other
+    /// version's schema. That a policy's actions apply was found before, by its own schema, so
+    /// they are left out.
+    fn told(&self, at: usize, environment: &RequestEnv, schema: &Schema) -> Result<Option<Policy>, SmtError> {
+        let Some(item) = self.index.items.get(at) else { return Ok(None) };
+        let policy = item.policy()?;
+        let Some(optional) = &self.foreign else { return Ok(Some(policy.clone())) };
+        let defect = |e: &dyn std::fmt::Display| SmtError::Defect { what: e.to_string() };
+        let mut json = policy.to_json().map_err(|e| defect(&e))?;
+        let Some(object) = json.as_object_mut() else { return Ok(None) };
+        object.insert("action".into(), serde_json::json!({ "op": "All" }));
+        let conditions = object.get("conditions").map(ToString::to_string).unwrap_or_default();
+        if conditions.contains(r#"{"Var":"action"}"#) && conditions.contains(r#""in":"#) {
+            return Ok(None);
+        }
+        let typed = |json: &serde_json::Value| -> Result<Option<Policy>, SmtError> {
+            let policy = Policy::from_json(None, json.clone()).map_err(|e| defect(&e))?;
+            Ok(CompiledPolicy::compile(&policy, environment, schema).is_ok().then_some(policy))
+        };
+        if let Some(policy) = typed(&json)? {
+            return Ok(Some(policy));
+        }
+        if item.effect == Effect::Forbid {
+            return Ok(None);
+        }
+        // A permit that reads an attribute that is not there permits nothing, so that it asks
+        // for the attribute first takes nothing from it but requests for which it would not
+        // read it; Cedar itself has the last word on those.
+        let guards = optional.iter().filter_map(|(of, name)| Some(guard(variable(of, environment)?, name)));
+        let guards: Vec<_> = guards.collect();
+        if let Some(conditions) = json.get_mut("conditions").and_then(serde_json::Value::as_array_mut) {
+            conditions.splice(0..0, guards);
+        }
+        typed(&json)
+    }
+}
+
+/// The variable that stands for an entity type, or for the context of an action.
+fn variable(of: &str, environment: &RequestEnv) -> Option<&'static str> {
+    let context = of.strip_suffix(" context").is_some_and(|action| action == environment.action().to_string());
+    let is = |name: &cedar_policy::EntityTypeName| name.to_string() == of;
+    match (context, is(environment.principal()), is(environment.resource())) {
+        (true, ..) => Some("context"),
+        (_, true, _) => Some("principal"),
+        (_, _, true) => Some("resource"),
+        _ => None,
+    }
+}
+
+fn guard(variable: &str, attribute: &str) -> serde_json::Value {
+    serde_json::json!({ "kind": "when", "body": { "has": { "left": { "Var": variable }, "attr": attribute } } })
+}
+
+/// The name of a request environment.
+pub(crate) fn name(environment: &RequestEnv) -> String {
+    format!("{} {} {}", environment.principal(), environment.action(), environment.resource())
+}
+
+fn add(set: &mut PolicySet, policy: Policy) -> Result<(), SmtError> {
+    set.add(policy).map_err(|e| SmtError::Defect { what: e.to_string() })
+}
+
+struct Decided {
+    allowed: bool,
+    reasons: Vec<usize>,
+    errors: Vec<usize>,
+}
+
+/// What one question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// A permit of the version that permits more, by position.
+    Permit(usize),
+    /// A forbid of the other version that is gone.
+    Gone(usize),
+}
+
+/// A request that is newly allowed, as the authorizer itself says.
+#[derive(Clone, Debug)]
+pub(crate) struct Counterexample {
+    /// The request.
+    pub(crate) request: Request,
+    /// The entities.
+    pub(crate) entities: Entities,
+    /// Positions of the permits that allow it.
+    pub(crate) permits: Vec<usize>,
+    /// Positions of the forbids of the other version that stopped it.
+    pub(crate) stopped_by: Vec<usize>,
+}
+
+/// The answer to a question.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// There is no such request.
+    None,
+    /// There is this one.
+    Found(Box<Counterexample>),
+    /// The solver's request is none that can occur, for this reason.
+    Unreal(String),
+    /// It could not be decided.
+    Open(String),
+}
+
+/// Judges whether a counterexample is a request that can occur; else says why not.
+pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<(), String>;
+
+/// One direction of a comparison in one environment.
+pub(super) struct Asked<'q, 'a> {
+    pub(super) engine: &'q mut Engine,
+    pub(super) schema: &'q Schema,
+    pub(super) environment: &'q RequestEnv,
+    pub(super) symbols: &'q SymEnv,
+    pub(super) from: &'q Version<'a>,
+    pub(super) to: &'q Version<'a>,
+}
+
+impl Asked<'_, '_> {
+    /// Asks whether something is newly allowed because of a permit or a forbid that is gone.
+    pub(super) fn ask(&mut self, cause: Cause, real: Realness<'_>) -> Result<Answer, SmtError> {
+        match cause {
+            Cause::Permit(at) => self.refine(cause, &[at], real),
+            Cause::Gone(at) => {
+                let permits = self.to.index.in_environment(Effect::Permit, self.environment, &self.to.groups);
+                let Some(forbid) = self.from.index.items.get(at) else { return Ok(Answer::None) };
+                let mut permits: Vec<usize> = permits
+                    .into_iter()
+                    .filter(|p| self.to.index.items.get(*p).is_some_and(|permit| !permit.excludes(forbid)))
+                    .collect();
+                permits.sort_by_key(|p| !self.to.index.items.get(*p).is_some_and(|permit| permit.resembles(forbid)));
+                for batch in permits.chunks(BATCH) {
+                    match self.refine(cause, batch, real)? {
+                        Answer::None => {}
+                        answer => return Ok(answer),
+                    }
+                }
+                Ok(Answer::None)
+            }
+        }
+    }
+
+    /// Policies that join at the start: they look like the policy that the question is about.
+    fn seeds(&self, cause: Cause, version: &Version<'_>, effect: Effect) -> BTreeSet<usize> {
+        let about = match cause {
+            Cause::Permit(at) => self.to.index.items.get(at),
+            Cause::Gone(at) => self.from.index.items.get(at),
+        };
+        let Some(about) = about else { return BTreeSet::new() };
+        let items = version.index.in_environment(effect, self.environment, &version.groups).into_iter();
+        let alike =
+            items.filter(|at| version.index.items.get(*at).is_some_and(|i| i.resembles(about) && !i.excludes(about)));
+        alike.take(SEEDS).collect()
+    }
+
+    /// Whether the other version knows requests of this environment.
+    fn known_before(&self) -> bool {
+        self.from.environments.contains(&name(self.environment))
+    }
+
+    fn refine(&mut self, cause: Cause, permits: &[usize], real: Realness<'_>) -> Result<Answer, SmtError> {
+        let mut forbids = self.seeds(cause, self.to, Effect::Forbid);
+        let mut permitted = match cause {
+            Cause::Permit(_) if self.known_before() => self.seeds(cause, self.from, Effect::Permit),
+            _ => BTreeSet::new(),
+        };
+        for _ in 0..MAX_ROUNDS {
+            let found = match self.query(cause, permits, &forbids, &permitted)? {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(Answer::None),
+                Err(reason) => return Ok(Answer::Open(reason)),
+            };
+            let after = self.to.decide(&found.request, &found.entities)?;
+            let before = match self.known_before() {
+                true => self.from.decide(&found.request, &found.entities)?,
+                false => Decided { allowed: false, reasons: Vec::new(), errors: Vec::new() },
+            };
+            let of = |version: &Version<'_>, positions: &[usize], effect: Effect| -> BTreeSet<usize> {
+                let items = &version.index.items;
+                positions.iter().copied().filter(|at| items.get(*at).is_some_and(|i| i.effect == effect)).collect()
+            };
+            let size = forbids.len() + permitted.len();
+            forbids.extend(of(self.to, &after.errors, Effect::Forbid));
+            if !after.allowed {
+                forbids.extend(of(self.to, &after.reasons, Effect::Forbid));
+            }
+            if matches!(cause, Cause::Permit(_)) {
+                permitted.extend(of(self.from, &before.errors, Effect::Permit));
+                if before.allowed {
+                    permitted.extend(of(self.from, &before.reasons, Effect::Permit));
+                }
+            }
+            if forbids.len() + permitted.len() > size {
+                continue;
+            }
+            if !after.allowed || before.allowed {
+                return Ok(Answer::Open("the solver's request did not reproduce in Cedar".into()));
+            }
+            let counterexample = Counterexample {
+                request: found.request,
+                entities: found.entities,
+                permits: after.reasons,
+                stopped_by: before.reasons,
+            };
+            return Ok(match real(&counterexample) {
+                Ok(()) => Answer::Found(Box::new(counterexample)),
+                Err(why) => Answer::Unreal(why),
+            });
+        }
+        Ok(Answer::Open("the question grew beyond its bound".into()))
+    }
+
+    /// Asks the solver once: a request that the first set allows and the second does not.
+    fn query(
+        &mut self,
+        cause: Cause,
+        permits: &[usize],
+        forbids: &BTreeSet<usize>,
+        permitted: &BTreeSet<usize>,
+    ) -> Result<Result<Option<Env>, String>, SmtError> {
+        let told = |version: &Version<'_>, at: usize| -> Result<Option<Policy>, SmtError> {
+            let policy = version.told(at, self.environment, self.schema)?;
+            Ok(policy.map(|policy| policy.new_id(PolicyId::new(at.to_string()))))
+        };
+        let (mut first, mut second) = (PolicySet::new(), PolicySet::new());
+        for at in permits.iter().chain(forbids) {
+            // Without a permit less would be asked; without a forbid more, which is safe.
+            match told(self.to, *at)? {
+                Some(policy) => add(&mut first, policy)?,
+                None if permits.contains(at) => return Ok(Err(UNTOLD.into())),
+                None => {}
+            }
+        }
+        match cause {
+            Cause::Permit(_) => {
+                for at in permitted {
+                    if let Some(policy) = told(self.from, *at)? {
+                        add(&mut second, policy)?;
+                    }
+                }
+            }
+            Cause::Gone(at) => {
+                let all = Policy::parse(Some(PolicyId::new("all")), "permit(principal, action, resource);");
+                add(&mut second, all.map_err(|e| SmtError::Defect { what: e.to_string() })?)?;
+                match told(self.from, at)? {
+                    Some(policy) => add(&mut second, policy)?,
+                    None => return Ok(Err(UNTOLD.into())),
+                }
+            }
+        }
+        let compiled = |set: &PolicySet| {
+            CompiledPolicySet::compile_with_custom_symenv(set, self.environment, self.schema, self.symbols.clone())
+        };
+        let (first, second) = match (compiled(&first), compiled(&second)) {
+            (Ok(first), Ok(second)) => (first, second),
+            (Err(error), _) | (_, Err(error)) => return Ok(Err(self.reason(&error))),
+        };
+        match self.engine.differ(&first, &second) {
+            Ok(found) => Ok(Ok(found)),
+            Err(Failure::Unknown(reason)) => Ok(Err(reason)),
+            Err(Failure::Solver(error)) => Err(error),
+        }
+    }
+
+    /// Why policies cannot be told to the solver.
+    fn reason(&self, error: &cedar_policy_symcc::err::Error) -> String {
+        match error {
+            cedar_policy_symcc::err::Error::PolicyNotWellTyped { errs } => match errs.first() {
+                Some(first) => format!("a policy is not valid under the new schema: {first}"),
+                None => "a policy is not valid under the new schema".into(),
+            },
+            other => format!("the symbolic compiler cannot take it: {other}"),
+        }
+    }
+}
