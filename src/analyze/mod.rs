@@ -10,6 +10,7 @@ pub mod exact;
 mod explain;
 mod lint;
 mod sample;
+pub mod smt;
 mod typed;
 
 pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
