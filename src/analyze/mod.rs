@@ -11,14 +11,13 @@ mod explain;
 mod lint;
 mod plain;
 mod sample;
-mod smt;
+pub mod smt;
 mod typed;
 
 pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
 pub use plain::diff_plain;
-pub use smt::{Engine, SmtError};
 
 use compare::{Numbers, newly_allowed_numbered};
 

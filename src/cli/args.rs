@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::analyze::smt::solver::Places;
 use crate::compile::Compiled;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -128,9 +129,33 @@ pub struct DiffArgs {
     /// Plain Cedar.
     #[command(flatten)]
     pub cedar: CedarArgs,
+    /// Solver.
+    #[command(flatten)]
+    pub solver: SolverArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// The solver of the symbolic engine.
+#[derive(Debug, Default, ClapArgs)]
+pub struct SolverArgs {
+    /// The cvc5 solver of the symbolic engine [default: `POLCTL_SOLVER`, `CVC5`, cvc5 on PATH]
+    #[arg(long, value_name = "PATH")]
+    pub solver: Option<PathBuf>,
+}
+
+impl SolverArgs {
+    /// Where a solver is looked for.
+    pub(super) fn places(&self) -> Places {
+        let variable = |name: &str| std::env::var_os(name);
+        Places {
+            explicit: self.solver.clone(),
+            own_variable: variable("POLCTL_SOLVER"),
+            cvc5_variable: variable("CVC5"),
+            path: variable("PATH"),
+        }
+    }
 }
 
 /// Comparing files of hand-written Cedar.

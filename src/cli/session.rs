@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::exit;
-use crate::analyze::{AnalyzeError, SmtError, lint, lint_capabilities};
+use crate::analyze::smt::SmtError;
+use crate::analyze::{AnalyzeError, lint, lint_capabilities};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
 use crate::parse::{CONFIG_NAME, load};

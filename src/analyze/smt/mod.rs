@@ -9,14 +9,19 @@
 mod compare;
 mod item;
 mod question;
+pub mod solver;
 
 pub(crate) use compare::{Outcome, newly_allowed};
 pub(crate) use item::Item;
 pub(crate) use question::{Answer, Cause, Counterexample, Version};
 
 use cedar_policy_symcc::err::Error as SymbolicError;
-use cedar_policy_symcc::solver::LocalSolver;
 use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet, Env};
+
+use solver::{Limits, Located, Places, Process, SolverError};
+
+/// How often a solver that failed is started again. A question that it failed at stays open.
+const MAX_RESTARTS: usize = 2;
 
 /// What stops the engine as a whole.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -29,12 +34,19 @@ pub enum SmtError {
         /// What is wrong.
         what: String,
     },
-    /// The solver failed.
-    #[error("{what}")]
-    Solver {
-        /// What happened.
-        what: String,
+    /// It failed again and again.
+    #[error("the solver failed {times} times, the last time so: {last}")]
+    #[diagnostic(help("`polctl solver status` says which solver it is; try another one"))]
+    GaveUp {
+        /// How often.
+        times: usize,
+        /// Its last failure.
+        last: String,
     },
+    /// There is no solver, or it cannot be started.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Solver(#[from] SolverError),
 }
 
 /// Why a query has no answer.
@@ -46,22 +58,25 @@ enum Failure {
 }
 
 /// A solver with the symbolic compiler in front of it, started when it is first asked.
-#[derive(Default)]
 pub struct Engine {
+    places: Places,
+    limits: Limits,
     running: Option<Running>,
-    /// How often the solver was asked.
+    located: Option<Located>,
+    /// Failures of the solver so far.
+    restarts: usize,
     queries: usize,
 }
 
 struct Running {
-    symbolic: CedarSymCompiler<LocalSolver>,
+    symbolic: CedarSymCompiler<Process>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Engine {
-    /// An engine.
-    pub fn new() -> Self {
-        Engine::default()
+    /// An engine with the solver that is found in these places.
+    pub const fn new(places: Places, limits: Limits) -> Self {
+        Engine { places, limits, running: None, located: None, restarts: 0, queries: 0 }
     }
 
     /// How often the solver was asked.
@@ -69,38 +84,55 @@ impl Engine {
         self.queries
     }
 
+    /// The solver with its version, if it was asked.
+    pub fn solver(&self) -> Option<String> {
+        self.located.as_ref().map(ToString::to_string)
+    }
+
     fn running(&mut self) -> Result<&mut Running, SmtError> {
         if self.running.is_none() {
-            self.running = Some(Running::start()?);
+            let located = match &self.located {
+                Some(located) => located.clone(),
+                None => Located::find(&self.places)?,
+            };
+            self.running = Some(Running::start(&located, self.limits)?);
+            self.located = Some(located);
         }
         self.running.as_mut().ok_or_else(|| SmtError::Defect { what: "the solver did not start".into() })
     }
 
     /// A request that the first set allows and the second does not.
     fn differ(&mut self, first: &CompiledPolicySet, second: &CompiledPolicySet) -> Result<Option<Env>, Failure> {
-        self.queries += 1;
         let running = self.running().map_err(Failure::Solver)?;
         let asked = running.symbolic.check_implies_with_counterexample_opt(first, second);
-        running.runtime.block_on(asked).map_err(|error| match error {
-            SymbolicError::SolverUnknown => Failure::Unknown("the solver does not know".into()),
-            SymbolicError::SolverError(error) => Failure::Solver(SmtError::Solver { what: error.to_string() }),
+        let answer = running.runtime.block_on(asked);
+        self.queries += 1;
+        answer.map_err(|error| match error {
+            SymbolicError::SolverUnknown => {
+                Failure::Unknown(format!("the solver does not know within {} s", self.limits.question.as_secs()))
+            }
+            SymbolicError::SolverError(error) => self.failed(&error.to_string()),
             other => Failure::Unknown(other.to_string()),
         })
+    }
+
+    /// A solver that failed is ended; the next question gets a new one.
+    fn failed(&mut self, said: &str) -> Failure {
+        let failure = self.running.take().and_then(|running| running.symbolic.solver().failure().map(ToString::to_string));
+        let last = failure.unwrap_or_else(|| said.to_owned());
+        self.restarts += 1;
+        match self.restarts {
+            times if times > MAX_RESTARTS => Failure::Solver(SmtError::GaveUp { times, last }),
+            _ => Failure::Unknown(last),
+        }
     }
 }
 
 impl Running {
-    fn start() -> Result<Self, SmtError> {
-        let fail = |what: String| SmtError::Solver { what };
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| fail(e.to_string()))?;
-        let solver = {
-            let _guard = runtime.enter();
-            let mut command = tokio::process::Command::new("cvc5");
-            LocalSolver::from_command(command.args(["--lang", "smt", "--strings-exp", "--tlimit-per=10000"]))
-                .map_err(|e| fail(e.to_string()))?
-        };
-        let symbolic = CedarSymCompiler::new(solver).map_err(|e| fail(e.to_string()))?;
+    fn start(located: &Located, limits: Limits) -> Result<Self, SmtError> {
+        let runtime = solver::runtime()?;
+        let process = runtime.block_on(async { Process::start(located, limits) })?;
+        let symbolic = CedarSymCompiler::new(process).map_err(|e| SmtError::Defect { what: e.to_string() })?;
         Ok(Running { symbolic, runtime })
     }
 }
