@@ -26,7 +26,7 @@ fn judge(files: &Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(set) = load(files, &mut map, &mut findings).unwrap() {
         let guardrails = parse_guardrails(&set, &|_| "g".into(), &mut findings);
-        findings.extend(lint(&compile(set, guardrails)).unwrap());
+        findings.extend(lint(&compile(set, guardrails), &map).unwrap());
     }
     findings
 }
@@ -104,6 +104,20 @@ const ONE_VERSION: &[(Code, &str, &str, &str)] = &[
         "## Tier 0\n- `ls **`\n## Tier 2\n- `ls ** `\n  - with: `-R`",
     ),
     (Code::DUPLICATE_RULE, "commands", "## Tier 0\n- `ls **`\n- `ls **`", "## Tier 0\n- `ls **`\n- `ls`"),
+    (
+        Code::REDUNDANT_RULE,
+        "commands",
+        "## Tier 0\n- `ls **`\n- `ls -l *`",
+        "## Tier 0\n- `ls **`\n- `ls -l *`\n  - why: what everybody types",
+    ),
+    (
+        Code::MERGEABLE,
+        "commands",
+        "## Tier 0\n- `git log **`\n- `git show **`",
+        "## Tier 0\n- `git log **`\n- `git show **`\n  - match: `git show HEAD`",
+    ),
+    (Code::EXECUTES, "commands", "## Tier 1\n- `make **`", "## Tier 1\n- `make {lint,test}`"),
+    (Code::EXECUTES, "commands", "## Tier 0\n- `python3 *`", "## Tier 2\n- `python3 *`"),
     (Code::PROGRAM_WILDCARD, "commands", "## Tier 0\n- `ca* **`", "## Tier 4\n- `mkfs* **`"),
     (Code::PROGRAM_WILDCARD, "commands", "## Tier 2\n- `*`", "## Tier 2\n- `{a,b}`"),
     (Code::SUDO_PATH_WILDCARD, "sudo", "## Tier 2\n- `ls /var/log/*`", "## Tier 2\n- `ls /var/log/syslog`"),
@@ -344,6 +358,8 @@ fn every_code_is_covered() {
         "not-contained",
         "not-read",
         "guardrail",
+        // src/analyze/lint/vacuous.rs
+        "vacuous-guardrail",
         "surface-conflict",
         "duplicate-id",
         // tests/sign_policy.rs

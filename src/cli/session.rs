@@ -206,7 +206,7 @@ pub(super) fn read(
 
 /// The lints of one version, levels as configured.
 pub(super) fn lints(compiled: &Compiled, map: &SourceMap, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let mut own = lint(compiled)?;
+    let mut own = lint(compiled, map)?;
     own.extend(lint_capabilities(compiled, map)?);
     for finding in &mut own {
         if let Some(level) = compiled.set.config.levels.get(&finding.code) {

@@ -66,6 +66,8 @@ pub enum Origin {
     NonPublic,
     /// What carries a command that is a request of its own needs no rule.
     Covered,
+    /// The hand-written guardrail at this index.
+    Guardrail(usize),
 }
 
 /// One generated policy.

@@ -107,7 +107,7 @@ codes! {
         "The search for a request that is newly permitted ended without an answer: the bound was reached, a hand-written guardrail stood in the way, or a witness did not reproduce. This is never a pass. Split the rule into simpler ones, or report the case."
     NOT_CONTAINED "not-contained" Error Policy
         "a request is allowed at a rung and refused at a more controlled one"
-        "Each rung must allow what the rung below it allows, since more control is never less permission. Compiled maps have this property by construction."
+        "Each rung must allow what the rung below it allows, since more control is never less permission. Compiled maps have this property by construction. A hand-written guardrail breaks it when it forbids a tier and not the one below: the command then still runs there, with less control. Name all tiers below as well, or leave the action open."
     EXAMPLE_FAILS "example-fails" Error Policy
         "a `match` or `no match` example does not hold"
         "An example beside a rule is a promise that is checked at every run. Either the rule or the example is wrong; the message says which condition decided."
@@ -116,19 +116,28 @@ codes! {
         "The conditions of the rule exclude each other: nobody is protected or permitted by it."
     SHADOWED "shadowed" Warning Policy
         "a rule that stricter rules wholly cover"
-        "Everything the rule would allow at its own tier is forbidden there by a stricter rule, since the strictest matching rule wins. Remove it, or narrow the stricter rule (with `with`, a sub-command or a path)."
+        "Everything the rule would allow at its own tier is forbidden there by a stricter rule, since the strictest matching rule wins; rules of all files of a surface count. A sudo rule is also covered by rules of tier 4 of the commands map, which deny the command behind `sudo` as well. Remove it, or narrow the stricter rule (with `with`, a sub-command or a path)."
     CONTRADICTION "contradiction" Error Policy
         "the same rule stands at two tiers"
         "Two rules match exactly the same requests and say different tiers. The stricter one wins; a reader who finds the other first is misled. Keep one."
     DUPLICATE_RULE "duplicate-rule" Warning Policy
         "the same rule stands twice at one tier"
         "The second says nothing new. Remove it, so that a later change cannot be made in one place only."
+    REDUNDANT_RULE "redundant-rule" Warning Policy
+        "a rule that another one of its tier says in full"
+        "Whatever the rule permits and restricts, the other rule permits and restricts at the same tier. Who narrows the one later is misled by the other. Remove it. A rule with a `why`, an example or an `id` of its own stands there for its readers and is not reported."
+    MERGEABLE "mergeable" Note Policy
+        "rules that could be one"
+        "The rules stand at one tier and differ in one word, in one list of `with` or in their methods only: `git log **` and `git show **` are `git {log,show} **`. A hint, and no fault. Options that the program table knows of one sub-command only may be read more strictly in the joined rule, so let `polctl diff` show what changes. A rule with a `why`, an example or an `id` of its own is not reported."
     PROGRAM_WILDCARD "program-wildcard" Error Policy
         "a wildcard stands in program position of a permitting rule"
         "A rule of tiers 0 to 3 with a wildcard as program permits programs that nobody has looked at. Name the programs: `{cat,head,tail} **`."
     UNMATCHED_TOO_LOW "unmatched-too-low" Error Policy
         "`unmatched` is below 2"
         "What no rule matches has been judged by nobody, so it may not run without a sandbox or a person: `unmatched` is 2, 3 or 4."
+    EXECUTES "executes" Warning Policy
+        "a rule of tier 0 or 1 leaves open what a program runs or writes"
+        "A wildcard of the rule reaches a script, a target or a file that the program executes or writes: `python3 *`, `make **`, `npm run *`. Whoever may choose that word may run anything, without a sandbox. The shown command was decided by Cedar. Name the script or the target, or put the rule at tier 2. A rule with a `why` gets a note only."
     SUDO_PATH_WILDCARD "sudo-path-wildcard" Error Policy
         "a wildcard stands in a path argument of a sudo rule"
         "With elevated rights a wildcard in a path reaches every file: `/var/log/*` also matches `/var/log/../../etc/shadow`, and a link below it. Name the files."
@@ -142,8 +151,11 @@ codes! {
         "an egress host covers a whole top-level domain"
         "`*.com` or `**.com` permits every host of a top-level domain. Name the domain."
     GUARDRAIL_USELESS "guardrail-useless" Warning Policy
-        "a permitting rule that a built-in guardrail always stops"
-        "The rule permits only what a guardrail forbids whatever maps say, so it never has an effect."
+        "a permitting rule that a guardrail always stops"
+        "Everything that the rule permits at its own tier, a built-in or hand-written guardrail forbids there whatever maps say, so the rule never has an effect."
+    VACUOUS_GUARDRAIL "vacuous-guardrail" Warning Policy
+        "a hand-written guardrail that can never hold"
+        "No request meets the conditions of the guardrail, so it guards nothing: they exclude each other, or name what no request has. Correct it; a guardrail that nobody needs is removed. Guardrails beyond what polctl's own engine reads are not judged."
     FILE_ENCODING "file-encoding" Error Malformed
         "a policy file holds bytes that people cannot see or read"
         "Policy is UTF-8 text. Control characters, a carriage return that ends no line, and characters that change the direction of text or are invisible are refused, since a reviewer would not see what polctl reads."
