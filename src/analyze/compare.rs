@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::exact::{Bound, Outcome, Space};
 use super::sample::words;
-use crate::compile::{CompileError, Compiled, Effect, Expr, Origin, Policy, PolicyIndex};
+use crate::compile::{CompileError, Compiled, Effect, Expr, Guardrail, Origin, Policy, PolicyIndex};
 use crate::decide::Decider;
 use crate::model::{Item, Matcher, RUNGS, Request, Surface, Word};
 
@@ -32,6 +32,8 @@ pub struct Change<'a> {
     pub permit: &'a Policy,
     /// The forbid of the other side that is gone, if that is what changed.
     pub gone: Option<&'a Policy>,
+    /// The hand-written guardrail that is gone, where the exact engine cannot read it.
+    pub guardrail: Option<&'a Guardrail>,
     /// Lowest rung that each side allows.
     pub tier_from: Option<u8>,
     /// Lowest rung that each side allows.
@@ -459,6 +461,7 @@ impl<'a> Run<'a, '_> {
             typed: None,
             permit,
             gone,
+            guardrail: None,
             tier_from: None,
             tier_to: None,
         });

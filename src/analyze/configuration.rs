@@ -301,7 +301,11 @@ impl Compare<'_> {
     fn guardrails(&mut self) {
         let (old, new) = (self.old, self.new);
         let here = Span::new(new.set.config.file, 0, 0);
-        for guardrail in old.guardrails.iter().filter(|g| !new.guardrails.iter().any(|n| n.meaning == g.meaning)) {
+        // What a guardrail says of requests on a surface is judged with the rules; of the others
+        // nothing is known but that it is gone.
+        let told = |g: &&crate::compile::Guardrail| speaks_of_capabilities(old, g);
+        let lost = old.guardrails.iter().filter(|g| !new.guardrails.iter().any(|n| n.meaning == g.meaning));
+        for guardrail in lost.filter(told) {
             self.out.push(
                 Finding::new(
                     Code::CONFIG_WIDENING,
@@ -320,6 +324,18 @@ impl Compare<'_> {
             );
         }
     }
+}
+
+/// Whether a guardrail can be about a capability of the set.
+fn speaks_of_capabilities(compiled: &Compiled, guardrail: &crate::compile::Guardrail) -> bool {
+    let surfaces = compiled.set.surfaces.keys().map(|s| s.namespace());
+    let scope = match guardrail.parse().map(|p| p.action_constraint()) {
+        Ok(cedar_policy::ActionConstraint::Eq(action)) => vec![action],
+        Ok(cedar_policy::ActionConstraint::In(actions)) => actions,
+        _ => return !compiled.set.manifests.is_empty(),
+    };
+    let surfaces: BTreeSet<&str> = surfaces.collect();
+    scope.iter().any(|action| !surfaces.contains(action.type_name().namespace().as_str()))
 }
 
 /// The zones that a redirect to a path writes.

@@ -12,6 +12,11 @@ use crate::source::Span;
 
 /// Where a policy stands: its rule, or the surface's declaration.
 pub(super) fn place(compiled: &Compiled, policy: &Policy) -> Span {
+    if let Origin::Guardrail(index) = policy.origin
+        && let Some(guardrail) = compiled.guardrails.get(index)
+    {
+        return guardrail.span;
+    }
     compiled.rule_of(policy).map_or_else(
         || {
             compiled
@@ -30,6 +35,9 @@ fn describe(compiled: &Compiled, policy: &Policy) -> String {
         (None, Origin::Unmatched) => {
             let tier = compiled.set.surfaces.get(&policy.surface).map_or_else(String::new, |i| i.unmatched.to_string());
             format!("`unmatched: {tier}`")
+        }
+        (None, Origin::Guardrail(index)) => {
+            compiled.guardrails.get(index).map_or_else(String::new, |g| format!("the guardrail `{}`", g.id))
         }
         (None, _) => "a built-in guardrail".into(),
     }
@@ -160,6 +168,10 @@ impl<'a> Explainer<'a> {
                 };
                 finding.help(format!("{help}, or have the change approved as what it is"))
             }
+        };
+        let finding = match change.guardrail {
+            Some(guardrail) => finding.related(guardrail.span, format!("the guardrail `{}` stopped it", guardrail.id)),
+            None => finding,
         };
         finding.evidence(evidence.clone())
     }

@@ -11,6 +11,7 @@ mod explain;
 mod lint;
 mod plain;
 mod sample;
+mod second;
 pub mod smt;
 mod typed;
 
@@ -18,6 +19,7 @@ pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capab
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
 pub use plain::diff_plain;
+pub use second::Engines;
 
 use compare::{Numbers, newly_allowed_numbered};
 
@@ -30,6 +32,7 @@ use crate::diag::Finding;
 use crate::model::Surface;
 use crate::source::SourceMap;
 use exact::{Bound, Space};
+use smt::{Engine, SmtError};
 use typed::Version;
 
 /// What stops an analysis.
@@ -40,6 +43,10 @@ pub enum AnalyzeError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Compile(#[from] CompileError),
+    /// The symbolic engine is not what it should be.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Smt(#[from] SmtError),
 }
 
 /// Compares two versions. Findings for every widening, narrowing and open question.
@@ -48,6 +55,23 @@ pub enum AnalyzeError {
 ///
 /// [`AnalyzeError`]: defects, never verdicts.
 pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, AnalyzeError> {
+    // No place, no solver: what needs one is inconclusive.
+    let mut engine = Engine::new(smt::solver::Places::default(), smt::solver::Limits::USUAL);
+    diff_by(Engines::Exact, &mut engine, old, new, map)
+}
+
+/// The same, by these engines.
+///
+/// # Errors
+///
+/// As [`diff`].
+pub fn diff_by(
+    engines: Engines,
+    engine: &mut Engine,
+    old: &Compiled,
+    new: &Compiled,
+    map: &SourceMap,
+) -> Result<Vec<Finding>, AnalyzeError> {
     let (old_zones, new_zones) = (old.set.config.zones.matcher(), new.set.config.zones.matcher());
     let mut findings = configuration::compare(old, new, (&old_zones, &new_zones), map)?;
     // Rules are compared under one configuration, the new one: what the configuration itself
@@ -79,6 +103,15 @@ pub fn diff(old: &Compiled, new: &Compiled, map: &SourceMap) -> Result<Vec<Findi
         &numbers,
         Bound::USUAL,
     )?;
+    if engines != Engines::Exact || !wider.open.is_empty() || !old.opaque.is_empty() {
+        let run = second::Run::new(old, new, &numbers, &new_zones, map)?;
+        findings.extend(second::join(&run, engines, engine, (&mut old_decider, &mut new_decider), &mut wider)?);
+        for change in wider.found.iter_mut().filter(|c| c.tier_from.is_none() && c.tier_to.is_none()) {
+            let facts = change.witness.facts(&new_zones);
+            change.tier_from = old_decider.tier(change.surface, &facts)?;
+            change.tier_to = new_decider.tier(change.surface, &facts)?;
+        }
+    }
     let numbers = numbers.swapped();
     // The old version's own zones have the last word on what it allowed.
     let mut kept = Vec::new();
@@ -156,7 +189,8 @@ fn validate_difference(old: NumberedSet<'_>, new: NumberedSet<'_>, map: &SourceM
     }
     for (own, other) in [(new, old), (old, new)] {
         let known: HashSet<_> = keys(other).map(|(_, key)| key).collect();
-        let differing: Vec<&Policy> = keys(own).filter(|(_, key)| !known.contains(key)).map(|(p, _)| p).collect();
+        let differing: Vec<&Policy> =
+            keys(own).filter(|(p, key)| p.is_generated() && !known.contains(key)).map(|(p, _)| p).collect();
         validate(own.0, &differing, map)?;
     }
     Ok(())

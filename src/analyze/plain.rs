@@ -54,7 +54,7 @@ fn population(own: &Plain, other: &Plain) -> Schema {
 
 /// The policies of a version.
 fn items(plain: &Plain) -> Vec<Item<'static>> {
-    plain.policies.iter().map(|p| Item::parsed(p.name.clone(), p.policy.clone(), p.meaning)).collect()
+    plain.policies.iter().map(|p| Item::parsed(p.policy.clone(), p.meaning)).collect()
 }
 
 /// Stands for the schema that did not know a member of an enumerated type: a request about it
@@ -94,7 +94,7 @@ fn inexpressible(plain: &Plain, schema: &Schema, (kind, id): &(String, String)) 
         let policy = Policy::parse(None, format!("forbid(principal, action, resource) when {{ {place} }};")).ok()?;
         let fits =
             schema.request_envs().any(|e| cedar_policy_symcc::CompiledPolicy::compile(&policy, &e, schema).is_ok());
-        fits.then(|| Item::parsed(format!("`{member}` in the schema"), policy, number + at as u64))
+        fits.then(|| Item::parsed(policy, number + at as u64))
     };
     places.into_iter().enumerate().filter_map(forbid).collect()
 }
@@ -187,7 +187,7 @@ impl Told<'_> {
             before.foreign = Some(now_optional(&from.shape, &to.shape));
         }
         let after = Version::new(items(to), &to.schema)?;
-        newly_allowed(engine, &schema, &before, &after, &|_| true, &mut |_| Ok(()))
+        newly_allowed(engine, &schema, &before, &after, &|_, _| true, &mut |_| Ok(None))
     }
 
     /// One finding for each policy that is to blame, whatever the number of environments.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::analyze::smt::solver::Places;
+use crate::analyze::Engines;
+use crate::analyze::smt::Engine;
+use crate::analyze::smt::solver::{Limits, Places};
 use crate::compile::Compiled;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -97,6 +99,9 @@ pub struct CheckArgs {
     /// Approvals.
     #[command(flatten)]
     pub approvals: ApprovalArgs,
+    /// Engine.
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -129,23 +134,52 @@ pub struct DiffArgs {
     /// Plain Cedar.
     #[command(flatten)]
     pub cedar: CedarArgs,
-    /// Solver.
+    /// Engine.
     #[command(flatten)]
-    pub solver: SolverArgs,
+    pub engine: EngineArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// The solver of the symbolic engine.
+/// Which engine compares, and the solver of the symbolic one.
 #[derive(Debug, Default, ClapArgs)]
-pub struct SolverArgs {
+pub struct EngineArgs {
+    /// What compares: `exact` asks the solver only about guardrails that it cannot read itself, `both` must agree
+    #[arg(long, value_enum, default_value_t = EngineName::Exact)]
+    pub engine: EngineName,
     /// The cvc5 solver of the symbolic engine [default: `POLCTL_SOLVER`, `CVC5`, cvc5 on PATH]
     #[arg(long, value_name = "PATH")]
     pub solver: Option<PathBuf>,
 }
 
-impl SolverArgs {
+/// Engines of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// The exact engine, embedded
+    #[default]
+    Exact,
+    /// The symbolic engine, with an SMT solver
+    Smt,
+    /// Both; they must agree
+    Both,
+}
+
+impl EngineArgs {
+    /// What judges.
+    pub(super) const fn engines(&self) -> Engines {
+        match self.engine {
+            EngineName::Exact => Engines::Exact,
+            EngineName::Smt => Engines::Smt,
+            EngineName::Both => Engines::Both,
+        }
+    }
+
+    /// The symbolic engine.
+    pub(super) fn symbolic(&self) -> Engine {
+        Engine::new(self.places(), Limits::USUAL)
+    }
+
     /// Where a solver is looked for.
     pub(super) fn places(&self) -> Places {
         let variable = |name: &str| std::env::var_os(name);

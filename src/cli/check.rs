@@ -1,10 +1,10 @@
 //! `polctl check`: one version by itself, and against its base.
 
 use super::approvals::{Signed, approvals, approve};
-use super::args::CheckArgs;
+use super::args::{CheckArgs, EngineArgs};
 use super::session::{Failure, exit_code, lints, open_base, read, working_tree};
 use super::{args, output};
-use crate::analyze::{diff, validate_capabilities};
+use crate::analyze::{diff_by, validate_capabilities};
 use crate::compile::Compiled;
 use crate::diag::{Finding, sort};
 use crate::report::Report;
@@ -27,7 +27,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         Some(base) => approvals(&args.approvals, base, &args.dir)?,
         None => Vec::new(),
     };
-    let Judged { map, mut findings, new, old, compared, .. } = judged(&tree, base.as_deref(), &approvals)?;
+    let Judged { map, mut findings, new, old, compared, .. } =
+        judged(&tree, base.as_deref(), &approvals, &args.engine)?;
     let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
     sort(&mut findings);
     let deny = args.output.deny == Some(args::Deny::Warnings);
@@ -47,7 +48,12 @@ pub(super) struct Judged {
 }
 
 /// Judges a version by itself and against its base.
-pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Signed]) -> Result<Judged, Failure> {
+pub(super) fn judged(
+    tree: &dyn Tree,
+    base: Option<&dyn Tree>,
+    approvals: &[Signed],
+    engine: &EngineArgs,
+) -> Result<Judged, Failure> {
     let mut map = SourceMap::new();
     let mut findings = Vec::new();
     let new = read(tree, &mut map, &mut findings)?;
@@ -70,7 +76,7 @@ pub(super) fn judged(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Sign
         base_findings.retain(|f| f.level == crate::diag::Level::Error);
         match (&old, &new) {
             (Some(old), Some(new)) => {
-                findings.extend(diff(old, new, &map)?);
+                findings.extend(diff_by(engine.engines(), &mut engine.symbolic(), old, new, &map)?);
                 approved = approve(&mut findings, approvals, old, new)?;
             }
             _ => findings.append(&mut base_findings),

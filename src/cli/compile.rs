@@ -68,7 +68,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
         };
         return Ok(output::report(&report, &map, &OutputArgs { format: Format::Human, deny: None }));
     }
-    let all: Vec<&Policy> = compiled.policies.iter().collect();
+    let all: Vec<&Policy> = compiled.generated().collect();
     validate(&compiled, &all, &map)?;
     validate_capabilities(&compiled, &map)?;
     if let Some(target) = args.target {
@@ -80,7 +80,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
         write_one(&args.dir.join(BUNDLE_NAME), &bytes)?;
         let text = format!(
             "polctl compile: `{BUNDLE_NAME}` with {} policies, {} bytes\npolicy_id {}\n",
-            compiled.policies.len() + compiled.guardrails.len(),
+            compiled.generated().count() + compiled.guardrails.len(),
             bytes.len(),
             compiled.policy_id()
         );
@@ -97,7 +97,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             write_all(dir, &files)?;
             let text = format!(
                 "polctl compile: {} policies from {} rules in `{}`\npolicy_id {}\n",
-                compiled.policies.len() + compiled.capabilities.len() + compiled.guardrails.len(),
+                compiled.generated().count() + compiled.capabilities.len() + compiled.guardrails.len(),
                 compiled.set.rules.len(),
                 dir.display(),
                 compiled.policy_id()
@@ -112,7 +112,7 @@ pub(super) fn files(compiled: &Compiled, map: &SourceMap) -> Result<BTreeMap<Str
     let mut files = BTreeMap::new();
     for surface in compiled.set.surfaces.keys() {
         let mut text = head(*surface, compiled);
-        for policy in compiled.policies.iter().filter(|p| p.surface == *surface) {
+        for policy in compiled.generated().filter(|p| p.surface == *surface) {
             text.push('\n');
             text.push_str(&render(compiled, policy, map).text);
         }
@@ -183,7 +183,7 @@ fn pretty(text: &str) -> Result<String, Failure> {
 
 fn index(compiled: &Compiled, map: &SourceMap) -> String {
     let config = &compiled.set.config;
-    let entries = compiled.policies.iter().map(|policy| {
+    let entries = compiled.generated().map(|policy| {
         let rule = compiled.rule_of(policy);
         Entry {
             id: &policy.id,

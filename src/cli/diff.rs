@@ -5,7 +5,7 @@ use std::path::Path;
 use super::args::DiffArgs;
 use super::session::{Failure, exit_code, open, read, working_tree};
 use super::{args, output};
-use crate::analyze::{diff, within};
+use crate::analyze::{diff_by, within};
 use crate::compile::Compiled;
 use crate::diag::{Finding, Level, sort};
 use crate::model::Manifest;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
         if old.set.rules.len() + new.set.rules.len() > 6_000 {
             output::progress("comparing the rules");
         }
-        findings.extend(diff(old, new, &map)?);
+        findings.extend(diff_by(args.engine.engines(), &mut args.engine.symbolic(), old, new, &map)?);
     }
     sort(&mut findings);
     let deny = args.output.deny == Some(args::Deny::Warnings);

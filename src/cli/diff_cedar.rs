@@ -6,8 +6,6 @@ use super::args::{Deny, DiffArgs};
 use super::output;
 use super::session::{Failure, exit_code};
 use crate::analyze::diff_plain;
-use crate::analyze::smt::Engine;
-use crate::analyze::smt::solver::Limits;
 use crate::compile::{PlainReader, PlainTexts};
 use crate::diag::{Code, Finding, sort};
 use crate::report::Report;
@@ -37,7 +35,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let old = reader.read(texts, &map, &mut findings);
     if let (Some(mut old), Some(mut new)) = (old, new) {
         reader.settle(&mut old, &mut new);
-        findings.extend(diff_plain(&old, &new, &mut Engine::new(args.solver.places(), Limits::USUAL))?);
+        findings.extend(diff_plain(&old, &new, &mut args.engine.symbolic())?);
     }
     sort(&mut findings);
     if let Some(dir) = &cedar.counterexamples {

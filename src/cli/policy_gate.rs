@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::approvals::approvals;
+use super::args::EngineArgs;
 use super::check::{Judged, judged};
 use super::gate::{Against, Change, Checked, CompiledFiles, Gate, Verdict};
 use super::session::{Failure, exit_code, open_base};
@@ -98,7 +99,7 @@ impl Gate for PolicyGate {
             Against::Base { base, approvals: given } => approvals(given, base, dir)?,
             Against::Initial => Vec::new(),
         };
-        let judged = judged(&tree, base.as_deref(), &approvals)?;
+        let judged = judged(&tree, base.as_deref(), &approvals, &EngineArgs::default())?;
         let code = exit_code(&judged.findings, false);
         let Some(new) = &judged.new else {
             let code = show(judged);
@@ -139,7 +140,7 @@ impl Gate for PolicyGate {
     fn change(&self, dir: &Path, files: &FileSet, base: &str) -> Result<Change, Failure> {
         let tree = ReadFiles(files);
         let base_tree = open_base(base, dir)?;
-        let judged = judged(&tree, Some(base_tree.as_ref()), &[])?;
+        let judged = judged(&tree, Some(base_tree.as_ref()), &[], &EngineArgs::default())?;
         let (Some(old), Some(new)) = (&judged.old, &judged.new) else {
             show(judged);
             return Err(Failure::usage(

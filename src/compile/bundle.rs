@@ -77,7 +77,7 @@ pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)
         index.push_str(&format!("{} {}\n", text.len(), json(&policy)));
         texts.push_str(text);
     };
-    for policy in &compiled.policies {
+    for policy in compiled.generated() {
         let text = render(compiled, policy, map);
         add(Some(policy.surface), policy.keys.clone(), &text.id, &text.text);
     }
@@ -101,7 +101,7 @@ pub fn bundle(compiled: &Compiled, map: &SourceMap, sources: &[(String, Vec<u8>)
         surfaces: compiled.set.surfaces.keys().map(|s| s.name().to_owned()).collect(),
         zones: config.zones.names().map(zone).collect(),
         trusted_dirs: config.trusted_dirs.clone(),
-        policies: compiled.policies.len() + compiled.guardrails.len(),
+        policies: compiled.generated().count() + compiled.guardrails.len(),
     };
     let head = json(&head);
     format!("{BUNDLE_MAGIC}{}\n{head}\n{index}{texts}", head.len()).into_bytes()

@@ -18,7 +18,7 @@ pub struct Guardrail {
     pub text: String,
     /// What it says, without layout, so that only a change of meaning is a change.
     pub meaning: String,
-    /// The file.
+    /// Where it stands.
     pub span: Span,
 }
 
@@ -71,9 +71,9 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
         }
         let name = names(*span);
         let mut policies = Vec::new();
-        for policy in parsed.policies() {
+        for (policy, place) in placed(&parsed, text, *span) {
             match policy.to_json() {
-                Ok(json) => policies.push((json.to_string(), policy.to_string())),
+                Ok(json) => policies.push((json.to_string(), policy.to_string(), place)),
                 Err(error) => sink.push(
                     Finding::new(Code::GUARDRAIL, *span, format!("this guardrail cannot be compared: {error}"))
                         .help("write it in plain Cedar"),
@@ -81,11 +81,24 @@ pub fn parse_guardrails(set: &PolicySet, names: &dyn Fn(Span) -> String, sink: &
             }
         }
         policies.sort();
-        for (index, (meaning, text)) in policies.into_iter().enumerate() {
-            out.push(Guardrail { id: format!("guardrail/{name}/{}", index + 1), text, meaning, span: *span });
+        for (index, (meaning, text, span)) in policies.into_iter().enumerate() {
+            out.push(Guardrail { id: format!("guardrail/{name}/{}", index + 1), text, meaning, span });
         }
     }
     out
+}
+
+/// The policies of a file with their places: Cedar numbers them in the order of the text.
+fn placed<'p>(parsed: &'p CedarSet, text: &str, file: Span) -> Vec<(&'p cedar_policy::Policy, Span)> {
+    let places = super::statements(text);
+    let number = |policy: &cedar_policy::Policy| policy.id().to_string().strip_prefix("policy")?.parse::<usize>().ok();
+    parsed
+        .policies()
+        .map(|policy| {
+            let place = number(policy).and_then(|at| places.get(at));
+            (policy, place.map_or(file, |range| Span::new(file.file, range.start, range.end)))
+        })
+        .collect()
 }
 
 impl Guardrail {

@@ -10,6 +10,7 @@ mod cedar;
 mod commands;
 mod egress;
 mod expr;
+mod fragment;
 mod guardrails;
 mod implies;
 mod index;
@@ -90,6 +91,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether polctl generates it; else it stands for a guardrail that is written by hand.
+    pub const fn is_generated(&self) -> bool {
+        !matches!(self.origin, Origin::Guardrail(_))
+    }
+
     /// Whether two conditions of these policies exclude each other by their shape alone.
     pub fn contradict(these: &[&Policy]) -> bool {
         let parts: Vec<&Expr> = these
@@ -127,12 +133,15 @@ impl Policy {
 pub struct Compiled {
     /// The set that it was compiled from.
     pub set: PolicySet,
-    /// All policies, in order of surface, rule and effect.
+    /// All policies, in order of surface, rule and effect; behind them guardrails as far as
+    /// they can be said in conditions, which only the analysis reads.
     pub policies: Vec<Policy>,
     /// Policies about capabilities, guardrails first, then in order of manifest.
     pub capabilities: Vec<CapabilityPolicy>,
     /// Hand-written guardrails, in order of file.
     pub guardrails: Vec<Guardrail>,
+    /// Guardrails that say on a surface what the exact engine cannot search: by position.
+    pub opaque: Vec<(Surface, usize)>,
 }
 
 /// Compiles a set. Guardrails must have been parsed by [`parse_guardrails`].
@@ -149,7 +158,16 @@ pub fn compile(set: PolicySet, guardrails: Vec<Guardrail>) -> Compiled {
         }
     }
     let capabilities = capability_policies(&set);
-    Compiled { set, policies, capabilities, guardrails }
+    let mut opaque = Vec::new();
+    for (index, guardrail) in guardrails.iter().enumerate() {
+        for (surface, forbids) in fragment::translate(&set, index, guardrail) {
+            match forbids {
+                Some(forbids) => policies.extend(forbids),
+                None => opaque.push((surface, index)),
+            }
+        }
+    }
+    Compiled { set, policies, capabilities, guardrails, opaque }
 }
 
 fn built_in(set: &PolicySet, surface: Surface, out: &mut Vec<Policy>) {
@@ -287,6 +305,12 @@ fn rule_policies(set: &PolicySet, index: usize, rule: &Rule) -> Vec<Policy> {
 }
 
 impl Compiled {
+    /// The policies that polctl generates: what is printed, hashed and asked. Guardrails are
+    /// asked as they are written.
+    pub fn generated(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.iter().filter(|p| p.is_generated())
+    }
+
     /// The rule that a policy comes from.
     pub fn rule_of(&self, policy: &Policy) -> Option<&Rule> {
         match policy.origin {
@@ -322,8 +346,8 @@ impl Compiled {
         for dir in &self.set.config.trusted_dirs {
             feed(dir);
         }
-        feed(&self.policies.len().to_string());
-        let texts: BTreeMap<&str, String> = self.policies.iter().map(|p| (p.id.as_str(), cedar::body(p))).collect();
+        feed(&self.generated().count().to_string());
+        let texts: BTreeMap<&str, String> = self.generated().map(|p| (p.id.as_str(), cedar::body(p))).collect();
         for (id, text) in texts {
             feed(id);
             feed(&text);

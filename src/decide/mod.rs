@@ -192,7 +192,8 @@ impl<'a> Decider<'a> {
             let id = policy.id().to_string();
             set.add(policy).map_err(|e| CompileError::Parse { what: id, source: Box::new(e) })
         };
-        for policy in positions.iter().filter_map(|at| self.compiled.policies.get(*at)) {
+        let generated = positions.iter().filter_map(|at| self.compiled.policies.get(*at)).filter(|p| p.is_generated());
+        for policy in generated {
             add(render(self.compiled, policy, self.map).parse()?)?;
         }
         for guardrail in &self.compiled.guardrails {

@@ -79,11 +79,7 @@ mod tests {
 
         /// The findings of its lints, by place.
         pub(in crate::analyze) fn lint(mut self) -> Vec<Finding> {
-            let manifests = if self.files.contains_key("demo.yaml") {
-                "manifests: [demo.yaml]\n"
-            } else {
-                ""
-            };
+            let manifests = if self.files.contains_key("demo.yaml") { "manifests: [demo.yaml]\n" } else { "" };
             let guardrails = if self.guardrail.is_some() { "guardrails: [\"g.cedar\"]\n" } else { "" };
             let config =
                 format!("polctl: v1\nset: demo\npolicies: [{}]\n{manifests}{guardrails}", self.maps.join(", "));

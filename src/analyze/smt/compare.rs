@@ -20,22 +20,23 @@ pub(crate) struct Outcome {
     pub(crate) answer: Answer,
 }
 
-/// What `to` allows and `from` does not, in every environment of a schema. With `one`, an
-/// environment is left at its first counterexample.
+/// What `to` allows and `from` does not, in every environment of a schema, as far as `asks`
+/// names policies in it.
 pub(crate) fn newly_allowed(
     engine: &mut Engine,
     schema: &Schema,
     from: &Version<'_>,
     to: &Version<'_>,
-    wanted: &dyn Fn(&RequestEnv) -> bool,
+    asks: &dyn Fn(&RequestEnv, Cause) -> bool,
     real: Realness<'_>,
 ) -> Result<Vec<Outcome>, SmtError> {
     let mut out = Vec::new();
-    let mut environments: Vec<RequestEnv> = schema.request_envs().filter(|e| wanted(e)).collect();
+    let mut environments: Vec<RequestEnv> = schema.request_envs().collect();
     environments.sort_by_key(name);
     let mut compiled: Option<CompiledSchema> = None;
     for environment in environments {
-        let causes = causes(&environment, from, to);
+        let mut causes = causes(&environment, from, to);
+        causes.retain(|cause| asks(&environment, *cause));
         if causes.is_empty() {
             continue;
         }

@@ -34,8 +34,6 @@ type Source<'a> = Box<dyn Fn() -> Result<Policy, SmtError> + 'a>;
 
 /// A policy of a version.
 pub(crate) struct Item<'a> {
-    /// How it is named in findings; unique within its version.
-    pub(crate) id: String,
     /// Permit or forbid.
     pub(crate) effect: Effect,
     /// The actions of its scope.
@@ -49,7 +47,7 @@ pub(crate) struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// A policy that is parsed already.
-    pub(crate) fn parsed(id: String, policy: Policy, meaning: u64) -> Self {
+    pub(crate) fn parsed(policy: Policy, meaning: u64) -> Self {
         let effect = match policy.effect() {
             cedar_policy::Effect::Permit => Effect::Permit,
             cedar_policy::Effect::Forbid => Effect::Forbid,
@@ -61,15 +59,13 @@ impl<'a> Item<'a> {
             _ => Actions::Any,
         };
         let demands = demands(&inner.condition());
-        let missing = id.clone();
-        let source = Box::new(move || Err(SmtError::Defect { what: format!("the policy `{missing}` is missing") }));
-        Item { id, effect, actions, meaning, demands, policy: OnceCell::from(policy), source }
+        let source = Box::new(|| Err(SmtError::Defect { what: "a parsed policy is missing".into() }));
+        Item { effect, actions, meaning, demands, policy: OnceCell::from(policy), source }
     }
 
     /// A policy that is made when it is needed. `demands`: places with the literals that they
     /// must be one of.
     pub(crate) fn lazy(
-        id: String,
         effect: Effect,
         actions: Vec<EntityUid>,
         meaning: u64,
@@ -82,7 +78,7 @@ impl<'a> Item<'a> {
             .map(|(path, values)| (path.to_owned(), values.into_iter().map(text).collect()))
             .collect();
         let source: Source<'a> = Box::new(source);
-        Item { id, effect, actions: Actions::Of(actions), meaning, demands, policy: OnceCell::new(), source }
+        Item { effect, actions: Actions::Of(actions), meaning, demands, policy: OnceCell::new(), source }
     }
 
     /// Its Cedar.

@@ -9,11 +9,13 @@
 mod compare;
 mod item;
 mod question;
+mod real;
 pub mod solver;
 
 pub(crate) use compare::{Outcome, newly_allowed};
 pub(crate) use item::Item;
 pub(crate) use question::{Answer, Cause, Counterexample, Version};
+pub(crate) use real::{difference, nearest};
 
 use cedar_policy_symcc::err::Error as SymbolicError;
 use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet, Env};
@@ -118,7 +120,8 @@ impl Engine {
 
     /// A solver that failed is ended; the next question gets a new one.
     fn failed(&mut self, said: &str) -> Failure {
-        let failure = self.running.take().and_then(|running| running.symbolic.solver().failure().map(ToString::to_string));
+        let failure =
+            self.running.take().and_then(|running| running.symbolic.solver().failure().map(ToString::to_string));
         let last = failure.unwrap_or_else(|| said.to_owned());
         self.restarts += 1;
         match self.restarts {

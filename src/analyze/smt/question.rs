@@ -172,6 +172,8 @@ pub(crate) struct Counterexample {
     pub(crate) permits: Vec<usize>,
     /// Positions of the forbids of the other version that stopped it.
     pub(crate) stopped_by: Vec<usize>,
+    /// The real request that shows the same change, where requests are more than Cedar's.
+    pub(crate) real: Option<crate::model::Request>,
 }
 
 /// The answer to a question.
@@ -188,7 +190,7 @@ pub(crate) enum Answer {
 }
 
 /// Judges whether a counterexample is a request that can occur; else says why not.
-pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<(), String>;
+pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<Option<crate::model::Request>, String>;
 
 /// One direction of a comparison in one environment.
 pub(super) struct Asked<'q, 'a> {
@@ -280,14 +282,18 @@ impl Asked<'_, '_> {
             if !after.allowed || before.allowed {
                 return Ok(Answer::Open("the solver's request did not reproduce in Cedar".into()));
             }
-            let counterexample = Counterexample {
+            let mut counterexample = Counterexample {
                 request: found.request,
                 entities: found.entities,
                 permits: after.reasons,
                 stopped_by: before.reasons,
+                real: None,
             };
             return Ok(match real(&counterexample) {
-                Ok(()) => Answer::Found(Box::new(counterexample)),
+                Ok(request) => {
+                    counterexample.real = request;
+                    Answer::Found(Box::new(counterexample))
+                }
                 Err(why) => Answer::Unreal(why),
             });
         }
