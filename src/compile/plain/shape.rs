@@ -34,8 +34,9 @@ pub fn schema_changes(old: &Value, new: &Value) -> Vec<SchemaChange> {
             _ => continue,
         };
         // What goes with its whole is told with it.
-        let whole = name.rsplit_once('.').map(|(whole, _)| whole.to_owned());
-        let told = whole.is_some_and(|whole| before.contains_key(&whole) != after.contains_key(&whole));
+        let of = |facts: &BTreeMap<String, Fact>| facts.get(name).map(|fact| fact.of.clone());
+        let whole = of(&before).or_else(|| of(&after)).unwrap_or_default();
+        let told = before.contains_key(&whole) != after.contains_key(&whole);
         if !told {
             out.push(SchemaChange { about: name.clone(), what, lost });
         }
@@ -108,40 +109,53 @@ pub fn now_optional(old: &Value, new: &Value) -> Vec<(String, String)> {
 /// One thing that a schema declares.
 #[derive(PartialEq, Eq)]
 struct Fact {
+    /// What it is a part of.
+    of: String,
     required: bool,
     text: String,
 }
 
 fn facts(schema: &Value) -> BTreeMap<String, Fact> {
     let mut out = BTreeMap::new();
-    let mut add = |name: String, required: bool, text: String| {
-        out.insert(name, Fact { required, text });
+    let mut add = |of: &str, name: String, required: bool, text: String| {
+        out.insert(name, Fact { of: of.to_owned(), required, text });
     };
     for (namespace, body) in schema.as_object().into_iter().flatten() {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}::") };
         let section = |key: &str| body.get(key).and_then(Value::as_object).into_iter().flatten();
         for (name, kind) in section("entityTypes") {
-            let rest = ["memberOfTypes", "tags", "enum"].map(|key| kind.get(key).map(ToString::to_string));
-            add(format!("{prefix}{name}"), false, format!("{rest:?}"));
+            let name = format!("{prefix}{name}");
+            let rest = ["memberOfTypes", "tags"].map(|key| kind.get(key).map(ToString::to_string));
+            add("", name.clone(), false, format!("{rest:?}"));
+            for id in texts(kind.get("enum")) {
+                add(&name, format!("{name}::{id:?}"), false, String::new());
+            }
             for (attribute, declared) in attributes(kind.get("shape")) {
-                add(format!("{prefix}{name}.{attribute}"), required(declared), declared.to_string());
+                add(&name, format!("{name}.{attribute}"), required(declared), declared.to_string());
             }
         }
         for (name, action) in section("actions") {
             let applies = action.get("appliesTo");
-            let types = ["principalTypes", "resourceTypes"]
-                .map(|key| applies.and_then(|a| a.get(key)).map(ToString::to_string));
             let about = format!("{prefix}Action::{name:?}");
-            add(about.clone(), false, format!("{types:?} {:?}", action.get("memberOf").map(ToString::to_string)));
+            add("", about.clone(), false, format!("{:?}", action.get("memberOf").map(ToString::to_string)));
+            for (role, key) in [("principal", "principalTypes"), ("resource", "resourceTypes")] {
+                for kind in texts(applies.and_then(|a| a.get(key))) {
+                    add(&about, format!("{about} with {role} {kind}"), false, String::new());
+                }
+            }
             for (attribute, declared) in attributes(applies.and_then(|a| a.get("context"))) {
-                add(format!("{about} context.{attribute}"), required(declared), declared.to_string());
+                add(&about, format!("{about} context.{attribute}"), required(declared), declared.to_string());
             }
         }
         for (name, kind) in section("commonTypes") {
-            add(format!("{prefix}{name} (type)"), false, kind.to_string());
+            add("", format!("{prefix}{name} (type)"), false, kind.to_string());
         }
     }
     out
+}
+
+fn texts(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn attributes(record: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
