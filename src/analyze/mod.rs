@@ -9,12 +9,14 @@ mod configuration;
 pub mod exact;
 mod explain;
 mod lint;
+mod overview;
 mod sample;
 mod typed;
 
 pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
+pub use overview::overview;
 
 use compare::{Numbers, newly_allowed_numbered};
 

@@ -77,7 +77,12 @@ impl Default for OutputArgs {
 impl OutputArgs {
     /// The `policy_id` of a version, where the format shows it: it costs printing the whole set.
     pub(super) fn policy_id(&self, compiled: Option<&Compiled>) -> Option<String> {
-        compiled.filter(|_| self.format == Format::Json).map(Compiled::policy_id)
+        compiled.filter(|_| self.shows_policy_ids()).map(Compiled::policy_id)
+    }
+
+    /// Whether the format shows the `policy_id` of both versions.
+    pub(super) fn shows_policy_ids(&self) -> bool {
+        self.format == Format::Json
     }
 }
 
@@ -96,9 +101,23 @@ pub struct CheckArgs {
     /// Approvals.
     #[command(flatten)]
     pub approvals: ApprovalArgs,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Whether a verdict may come out of the cache.
+#[derive(Debug, Default, ClapArgs)]
+pub struct CacheArgs {
+    /// Use the cache in CI, too: only where nothing but trusted jobs can write it
+    #[arg(long)]
+    pub cache: bool,
+    /// Compute everything anew, and keep nothing
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
 }
 
 /// Approvals of widenings.
@@ -125,6 +144,9 @@ pub struct DiffArgs {
     /// The policy directory that git revisions are read for
     #[arg(long, short = 'C', default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -276,6 +298,8 @@ pub enum Format {
     Human,
     /// One JSON document
     Json,
+    /// A comment for a pull request
+    Markdown,
 }
 
 /// Levels that can be denied.
