@@ -67,7 +67,16 @@ fn main() {
         set(&copy, !widened);
         let before = children();
         let output = Command::new(env!("CARGO_BIN_EXE_polctl"))
-            .args(["check", "--format", "json", "--base", copy.to_str().unwrap(), "-C", new.to_str().unwrap()])
+            .args([
+                "check",
+                "--no-cache",
+                "--format",
+                "json",
+                "--base",
+                copy.to_str().unwrap(),
+                "-C",
+                new.to_str().unwrap(),
+            ])
             .output()
             .unwrap();
         let took = children() - before;

@@ -83,7 +83,11 @@ fn a_set_is_compiled_signed_verified_narrowed_and_not_widened() {
     desk.put("policy/CLAUDE_CMDS.md", narrower());
     let second = compile_bundle(&desk);
     let signed = desk.sign("a.pem", &["--base", "HEAD"]).exits(0);
-    assert!(signed.err.contains("no longer permitted:") && signed.err.contains("no widenings"), "{}", signed.err);
+    assert!(
+        signed.err.contains("commands: no longer permitted at tier ") && signed.err.contains("no widenings"),
+        "{}",
+        signed.err
+    );
     assert!(signed.out.contains("sequence 2"), "{}", signed.out);
     desk.verify(&["--enforce", "--expect", &second]).exits(0);
     desk.verify(&["--enforce", "--expect", &first]).exits(4).says("policy-changed");
@@ -297,7 +301,11 @@ fn an_approved_widening_passes_and_is_signed() {
     let trust = desk.path("trust.json");
     let args = given("HEAD", &trust, &approvals);
     let shown = check_with(&desk, &args).exits(0).out;
-    assert!(shown.contains("permitted from now on, as approved:") && !shown.contains("no longer permitted"), "{shown}");
+    assert!(
+        shown.contains("commands: permitted from now on, as approved at tier ")
+            && !shown.contains("no longer permitted"),
+        "{shown}"
+    );
     assert!(shown.contains("polctl check: ok: 1 widening (1 approved), no narrowings"), "{shown}");
     // A path is a path, whatever directory it is said in.
     let mut command = sign_common::command(&["check", "-C", ".", "--base", "HEAD", "--approval", "../approval.json"]);

@@ -9,6 +9,7 @@ mod configuration;
 pub mod exact;
 mod explain;
 mod lint;
+mod overview;
 mod plain;
 mod sample;
 mod second;
@@ -18,6 +19,7 @@ mod typed;
 pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
 pub use lint::lint;
+pub use overview::overview;
 pub use plain::diff_plain;
 pub use second::Engines;
 

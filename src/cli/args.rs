@@ -80,7 +80,12 @@ impl Default for OutputArgs {
 impl OutputArgs {
     /// The `policy_id` of a version, where the format shows it: it costs printing the whole set.
     pub(super) fn policy_id(&self, compiled: Option<&Compiled>) -> Option<String> {
-        compiled.filter(|_| self.format == Format::Json).map(Compiled::policy_id)
+        compiled.filter(|_| self.shows_policy_ids()).map(Compiled::policy_id)
+    }
+
+    /// Whether the format shows the `policy_id` of both versions.
+    pub(super) fn shows_policy_ids(&self) -> bool {
+        self.format == Format::Json
     }
 }
 
@@ -102,9 +107,23 @@ pub struct CheckArgs {
     /// Engine.
     #[command(flatten)]
     pub engine: EngineArgs,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Whether a verdict may come out of the cache.
+#[derive(Debug, Default, ClapArgs)]
+pub struct CacheArgs {
+    /// Use the cache in CI, too: only where nothing but trusted jobs can write it
+    #[arg(long)]
+    pub cache: bool,
+    /// Compute everything anew, and keep nothing
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
 }
 
 /// Approvals of widenings.
@@ -137,6 +156,9 @@ pub struct DiffArgs {
     /// Engine.
     #[command(flatten)]
     pub engine: EngineArgs,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Output.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -173,6 +195,11 @@ impl EngineArgs {
             EngineName::Smt => Engines::Smt,
             EngineName::Both => Engines::Both,
         }
+    }
+
+    /// What a verdict depends on: the engine, and which solver it is to find.
+    pub(super) fn key(&self) -> String {
+        format!("{:?} {:?}", self.engine, self.places())
     }
 
     /// The symbolic engine.
@@ -362,6 +389,8 @@ pub enum Format {
     Human,
     /// One JSON document
     Json,
+    /// A comment for a pull request
+    Markdown,
 }
 
 /// Levels that can be denied.

@@ -1,13 +1,16 @@
 //! `polctl check`: one version by itself, and against its base.
 
+use std::path::Path;
+
 use super::approvals::{Signed, approvals, approve};
 use super::args::{CheckArgs, EngineArgs};
-use super::session::{Failure, exit_code, lints, open_base, read, working_tree};
-use super::{args, output};
-use crate::analyze::{diff_by, validate_capabilities};
+use super::cache::{self, Question};
+use super::outcome::Outcome;
+use super::output;
+use super::session::{Failure, lints, open_base, read, working_tree};
+use crate::analyze::{diff_by, overview, validate_capabilities};
 use crate::compile::Compiled;
 use crate::diag::{Finding, sort};
-use crate::report::Report;
 use crate::sign::Digest;
 use crate::source::{SourceMap, Tree};
 
@@ -27,13 +30,34 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         Some(base) => approvals(&args.approvals, base, &args.dir)?,
         None => Vec::new(),
     };
-    let Judged { map, mut findings, new, old, compared, .. } =
-        judged(&tree, base.as_deref(), &approvals, &args.engine)?;
-    let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
+    let compute = |tree: &dyn Tree, base: Option<&dyn Tree>| judge(tree, base, &approvals, args);
+    let outcome = match base.as_deref() {
+        // An approval counts by the time of day, which no cache knows.
+        Some(base) if args.approvals.approval.is_empty() => {
+            let question =
+                Question { command: "check", engine: args.engine.key(), policy_ids: args.output.shows_policy_ids() };
+            let places = [args.dir.as_path(), Path::new(args.base.as_deref().unwrap_or(""))];
+            cache::through(&args.cache, &question, &places, (&tree, base), |tree, base| compute(tree, Some(base)))?
+        }
+        base => compute(&tree, base)?,
+    };
+    Ok(outcome.report("check", base.as_deref().map(names), &args.output))
+}
+
+/// Old and new, as people read it.
+fn names(base: &dyn Tree) -> (String, String) {
+    (base.label(), "the working tree".to_owned())
+}
+
+fn judge(tree: &dyn Tree, base: Option<&dyn Tree>, approvals: &[Signed], args: &CheckArgs) -> Result<Outcome, Failure> {
+    let Judged { map, mut findings, new, old, .. } = judged(tree, base, approvals, &args.engine)?;
+    let rules = match (&old, &new) {
+        (Some(old), Some(new)) => Some(overview(old, new, &mut findings, &map)),
+        _ => None,
+    };
     sort(&mut findings);
-    let deny = args.output.deny == Some(args::Deny::Warnings);
-    let report = Report { command: "check", compared, policy_ids, exit_code: exit_code(&findings, deny), findings };
-    Ok(output::report(&report, &map, &args.output))
+    let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
+    Ok(Outcome { map, findings, rules, policy_ids })
 }
 
 /// A version that was checked, and what was found.
@@ -69,7 +93,7 @@ pub(super) fn judged(
     }
     let (mut old, mut compared, mut approved) = (None, None, Vec::new());
     if let Some(base) = base {
-        compared = Some((base.label(), "the working tree".to_owned()));
+        compared = Some(names(base));
         // Warnings about the base are not about this change.
         let mut base_findings = Vec::new();
         old = read(base, &mut map, &mut base_findings)?;

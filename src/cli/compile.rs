@@ -51,6 +51,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             command: "compile",
             compared: None,
             policy_ids: (None, None),
+            rules: None,
             exit_code: exit_code(&findings, false).max(exit::USAGE),
             findings,
         };
@@ -63,6 +64,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             command: "compile",
             compared: None,
             policy_ids: (None, None),
+            rules: None,
             exit_code: exit_code(&findings, false),
             findings,
         };

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use super::args::DiffArgs;
-use super::session::{Failure, exit_code, open, read, working_tree};
-use super::{args, output};
-use crate::analyze::{diff_by, within};
+use super::cache::{self, Question};
+use super::outcome::Outcome;
+use super::output;
+use super::session::{Failure, open, read, working_tree};
+use crate::analyze::{diff_by, overview, within};
 use crate::compile::Compiled;
 use crate::diag::{Finding, Level, sort};
 use crate::model::Manifest;
 use crate::parse::parse_manifest;
-use crate::report::Report;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Tree};
 
 pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     if args.cedar.cedar {
@@ -20,30 +21,36 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     if args.within {
         return attenuation(args);
     }
-    let old_tree = open(&args.old, &args.dir, Some(&args.old))?;
-    let new_tree = open(&args.new, &args.dir, None)?;
+    let old = open(&args.old, &args.dir, Some(&args.old))?;
+    let new = open(&args.new, &args.dir, None)?;
+    // A revision is one of the repository of `--dir`.
+    let place = |text| Some(Path::new(text)).filter(|path| path.is_dir()).unwrap_or(&args.dir);
+    let places = [place(args.old.as_str()), place(args.new.as_str())];
+    let question = Question { command: "diff", engine: args.engine.key(), policy_ids: args.output.shows_policy_ids() };
+    let outcome = cache::through(&args.cache, &question, &places, (new.as_ref(), old.as_ref()), |new, old| {
+        compared(new, old, args)
+    })?;
+    Ok(outcome.report("diff", Some((old.label(), new.label())), &args.output))
+}
+
+fn compared(new_tree: &dyn Tree, old_tree: &dyn Tree, args: &DiffArgs) -> Result<Outcome, Failure> {
     let mut map = SourceMap::new();
     let mut findings = Vec::new();
-    let new = read(new_tree.as_ref(), &mut map, &mut findings)?;
-    let old = read(old_tree.as_ref(), &mut map, &mut findings)?;
+    let new = read(new_tree, &mut map, &mut findings)?;
+    let old = read(old_tree, &mut map, &mut findings)?;
     // What is wrong with one version by itself is `check`'s business, unless it cannot be read.
     findings.retain(|f| f.level == Level::Error);
+    let mut rules = None;
     if let (Some(old), Some(new)) = (&old, &new) {
         if old.set.rules.len() + new.set.rules.len() > 6_000 {
             output::progress("comparing the rules");
         }
         findings.extend(diff_by(args.engine.engines(), &mut args.engine.symbolic(), old, new, &map)?);
+        rules = Some(overview(old, new, &mut findings, &map));
     }
     sort(&mut findings);
-    let deny = args.output.deny == Some(args::Deny::Warnings);
-    let report = Report {
-        command: "diff",
-        compared: Some((old_tree.label(), new_tree.label())),
-        policy_ids: (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref())),
-        exit_code: exit_code(&findings, deny),
-        findings,
-    };
-    Ok(output::report(&report, &map, &args.output))
+    let policy_ids = (args.output.policy_id(old.as_ref()), args.output.policy_id(new.as_ref()));
+    Ok(Outcome { map, findings, rules, policy_ids })
 }
 
 /// `--within PARENT CHILD`: two manifests, of the set or files beside it.
@@ -60,15 +67,8 @@ fn attenuation(args: &DiffArgs) -> Result<u8, Failure> {
         }
     }
     sort(&mut findings);
-    let deny = args.output.deny == Some(args::Deny::Warnings);
-    let report = Report {
-        command: "diff",
-        compared: Some((args.old.clone(), args.new.clone())),
-        policy_ids: (None, None),
-        exit_code: exit_code(&findings, deny),
-        findings,
-    };
-    Ok(output::report(&report, &map, &args.output))
+    let outcome = Outcome { map, findings, rules: None, policy_ids: (None, None) };
+    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &args.output))
 }
 
 /// A manifest of the set by its path there, or a file.

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use super::args::{Deny, DiffArgs};
-use super::output;
-use super::session::{Failure, exit_code};
+use super::args::DiffArgs;
+use super::outcome::Outcome;
+use super::session::Failure;
 use crate::analyze::diff_plain;
 use crate::compile::{PlainReader, PlainTexts};
 use crate::diag::{Code, Finding, sort};
-use crate::report::Report;
 use crate::source::{FileId, SourceMap};
 
 /// Largest file of Cedar that is read, in bytes. Over it is an error, never a cut.
@@ -41,14 +40,8 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     if let Some(dir) = &cedar.counterexamples {
         write(dir, &findings)?;
     }
-    let report = Report {
-        command: "diff",
-        compared: Some((args.old.clone(), args.new.clone())),
-        policy_ids: (None, None),
-        exit_code: exit_code(&findings, args.output.deny == Some(Deny::Warnings)),
-        findings,
-    };
-    Ok(output::report(&report, &map, &args.output))
+    let outcome = Outcome { map, findings, rules: None, policy_ids: (None, None) };
+    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &args.output))
 }
 
 fn load(path: &Path, what: &str, map: &mut SourceMap) -> Result<FileId, Failure> {

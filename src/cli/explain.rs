@@ -44,7 +44,8 @@ pub(super) fn run(args: &ExplainArgs) -> Result<u8, Failure> {
         findings.retain(|f| f.level == Level::Error);
         sort(&mut findings);
         let exit_code = super::session::exit_code(&findings, false);
-        let report = Report { command: "explain", compared: None, policy_ids: (None, None), findings, exit_code };
+        let report =
+            Report { command: "explain", compared: None, policy_ids: (None, None), rules: None, findings, exit_code };
         return Ok(output::report(&report, &map, &super::args::OutputArgs::default()));
     };
     if let Some(request) = capability {

@@ -5,6 +5,7 @@
 mod approvals;
 mod approve;
 mod args;
+mod cache;
 mod check;
 mod compile;
 mod diff;
@@ -14,6 +15,7 @@ mod explain;
 mod gate;
 mod hook;
 mod keys;
+mod outcome;
 mod output;
 mod policy_gate;
 mod programs;

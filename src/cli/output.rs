@@ -8,7 +8,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use super::args::{Format, OutputArgs};
 use super::session::Failure;
-use crate::report::{Report, human, json};
+use crate::report::{Report, human, json, markdown};
 use crate::source::SourceMap;
 
 fn wants_colour(terminal: bool) -> bool {
@@ -23,6 +23,7 @@ pub(super) fn report(report: &Report, map: &SourceMap, args: &OutputArgs) -> u8 
             human(report, map, wants_colour(std::io::stdout().is_terminal()), width)
         }
         Format::Json => json(report, map),
+        Format::Markdown => markdown(report, map),
     };
     match print(&text) {
         Ok(()) => report.exit_code,

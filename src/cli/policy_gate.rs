@@ -75,7 +75,7 @@ fn show(judged: Judged) -> u8 {
     }
     sort(&mut findings);
     let exit_code = exit_code(&findings, false);
-    let report = Report { command: "check", compared, policy_ids: (None, None), exit_code, findings };
+    let report = Report { command: "check", compared, policy_ids: (None, None), rules: None, exit_code, findings };
     output::report_on_stderr(&report, &map)
 }
 

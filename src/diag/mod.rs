@@ -1,12 +1,14 @@
 //! Findings: what polctl has to say about its input.
 //!
-//! Owns the finding type, its severity and the registry of codes. A finding always has a
+//! Owns the finding type, its severity, the registry of codes, and the counts of a comparison. A finding always has a
 //! primary location, so no report can leave the reader without a line to look at. This
 //! module knows nothing of how findings are found or shown.
 
 mod codes;
+mod rules;
 
 pub use codes::{CODES, Code, CodeInfo, Kind, info};
+pub use rules::RuleCounts;
 
 use crate::source::Span;
 
@@ -76,6 +78,15 @@ pub struct CedarRequest {
     pub environments: Vec<String>,
 }
 
+/// A piece of policy before and after a change, as places in the texts of the two versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TextChange {
+    /// Where it stood in the old version; `None`: it is new.
+    pub old: Option<Span>,
+    /// Where it stands in the new version; `None`: it is gone.
+    pub new: Option<Span>,
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -95,6 +106,8 @@ pub struct Finding {
     pub related: Vec<Related>,
     /// For comparisons: the witness and both decisions.
     pub evidence: Option<Evidence>,
+    /// For comparisons: the text that changed with it.
+    pub texts: Vec<TextChange>,
 }
 
 impl Finding {
@@ -109,6 +122,7 @@ impl Finding {
             label: String::new(),
             related: Vec::new(),
             evidence: None,
+            texts: Vec::new(),
         }
     }
 

@@ -67,6 +67,8 @@ pub struct Rule {
     pub why: String,
     /// The pattern's place in the file.
     pub span: Span,
+    /// All that was written for it: the list item, the row of the table or the line of the block.
+    pub whole: Span,
 }
 
 impl Rule {

@@ -47,6 +47,8 @@ pub(super) struct RawRule {
     pub(super) surface: Surface,
     pub(super) tier: Tier,
     pub(super) pattern: Value,
+    /// The item, row or line that it was read from.
+    pub(super) whole: Span,
     pub(super) attributes: Vec<(&'static str, Span, Vec<Value>)>,
     pub(super) description: String,
 }
@@ -101,6 +103,7 @@ pub(super) fn build(raw: RawRule, sink: &mut Sink) -> Option<Rule> {
         examples: out.examples,
         why: if out.why.is_empty() { raw.description } else { out.why },
         span: raw.pattern.span,
+        whole: raw.whole,
     };
     rule.id = out.id.unwrap_or_else(|| rule.derived_id());
     Some(rule)

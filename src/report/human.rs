@@ -1,4 +1,5 @@
-//! For people: source excerpts with labels, narrowings as a list, a verdict at the end.
+//! For people: the summary first, then source excerpts by group, narrowings as lists, and the
+//! verdict at the end, where a terminal stops.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +11,10 @@ use miette::{
 };
 
 use super::Report;
-use crate::diag::{Code, Finding, Level};
+use super::groups::{Effect, groups};
+use super::summary::{self, plural};
+use super::text;
+use crate::diag::{Finding, Level};
 use crate::source::{FileId, SourceMap, Span, is_unseen};
 
 /// Renders a report. `colour`: use terminal colours; `width`: columns.
@@ -21,39 +25,44 @@ pub fn human(report: &Report, map: &SourceMap, colour: bool, width: usize) -> St
         .with_width(width.clamp(60, 120))
         .with_context_lines(0);
     let mut out = String::new();
+    if let Some(sentence) = summary::sentence(report) {
+        let _ = writeln!(out, "{sentence}\n");
+    }
     let mut texts: HashMap<FileId, Arc<str>> = HashMap::new();
-    for finding in report.findings.iter().filter(|f| f.level > Level::Note) {
+    let mut excerpt = |out: &mut String, finding: &Finding| {
         let text = texts.entry(finding.span.file).or_insert_with(|| masked(map.text(finding.span.file)).into());
         let shown = Shown::new(finding, map, Arc::clone(text));
-        if handler.render_report(&mut out, &shown).is_err() {
+        if handler.render_report(out, &shown).is_err() {
             // Rendering into a string fails only where an excerpt cannot be cut; the words still count.
             let _ = writeln!(out, "{}: {} ({})", finding.level.as_str(), finding.message, map.line_ref(finding.span));
         }
         out.push('\n');
-    }
-    // What is a note is a narrowing, or a widening that was approved.
-    let (less, more): (Vec<&Finding>, Vec<&Finding>) =
-        report.findings.iter().filter(|f| f.level == Level::Note).partition(|f| f.code == Code::NARROWING);
-    for (title, notes) in [("permitted from now on, as approved", more), ("no longer permitted", less)] {
-        if notes.is_empty() {
-            continue;
+    };
+    for group in groups(&report.findings) {
+        // Findings about one version need no title: each has its own.
+        if group.effect != Effect::Other {
+            let _ = writeln!(out, "{}:", visible(&group.title()));
         }
-        let _ = writeln!(out, "{title}:");
-        for note in notes {
+        let (notes, weighty): (Vec<&Finding>, Vec<&Finding>) =
+            group.findings.iter().partition(|f| f.level == Level::Note);
+        for finding in weighty {
+            excerpt(&mut out, finding);
+            for text in finding.texts.iter().filter_map(|change| text::shown(change, map)) {
+                let place = |place: Option<String>| place.map_or_else(|| "nothing".to_owned(), |p| visible(&p));
+                let _ = writeln!(out, "  text: {} → {}", place(text.old), place(text.new));
+                text.lines.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+                out.push('\n');
+            }
+        }
+        for note in &notes {
             let _ = writeln!(out, "  {} ({})", visible(&note.message), visible(&map.line_ref(note.span)));
         }
-        out.push('\n');
+        if !notes.is_empty() {
+            out.push('\n');
+        }
     }
     out.push_str(&verdict(report));
     out
-}
-
-fn plural(n: usize, one: &str) -> String {
-    match n {
-        0 => format!("no {one}s"),
-        1 => format!("1 {one}"),
-        n => format!("{n} {one}s"),
-    }
 }
 
 /// The last line: what was found, in one sentence.
@@ -61,13 +70,7 @@ fn verdict(report: &Report) -> String {
     let summary = report.summary();
     let mut parts = Vec::new();
     if let Some((old, new)) = &report.compared {
-        let mut text = plural(summary.widenings, "widening");
-        if summary.approved > 0 {
-            let _ = write!(text, " ({} approved)", summary.approved);
-        }
-        let _ = write!(text, ", {}", plural(summary.narrowings, "narrowing"));
-        let _ = write!(text, " from {old} to {new}");
-        parts.push(text);
+        parts.push(format!("{} from {old} to {new}", summary::changes(&summary)));
     }
     let other = summary.errors.saturating_sub(summary.widenings.saturating_sub(summary.approved));
     if other > 0 || report.compared.is_none() {
@@ -76,14 +79,7 @@ fn verdict(report: &Report) -> String {
     if summary.warnings > 0 {
         parts.push(plural(summary.warnings, "warning"));
     }
-    let word = match report.exit_code {
-        0 => "ok",
-        1 => "failed",
-        2 => "malformed input, no verdict",
-        3 => "inconclusive, which is no pass",
-        _ => "refused",
-    };
-    format!("polctl {}: {word}: {}\n", report.command, parts.join("; "))
+    format!("polctl {}: {}: {}\n", report.command, summary::verdict(report.exit_code), parts.join("; "))
 }
 
 /// A finding in the shape that the renderer wants.

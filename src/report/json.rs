@@ -44,7 +44,25 @@ struct Counts {
     errors: usize,
     warnings: usize,
     widenings: usize,
+    /// Those of the widenings that an approval lets pass.
+    approved: usize,
     narrowings: usize,
+    /// Questions that polctl could not answer.
+    open: usize,
+    /// `null` where no two sets were compared.
+    rules: Option<Rules>,
+}
+
+#[derive(Serialize)]
+struct Rules {
+    unchanged: usize,
+    reworded: usize,
+    moved: usize,
+    /// Rules of the new version that the old one does not have.
+    new: usize,
+    /// Rules of the old version that the new one does not have.
+    gone: usize,
+    same_configuration: bool,
 }
 
 #[derive(Serialize)]
@@ -122,7 +140,17 @@ pub fn json(report: &Report, map: &SourceMap) -> String {
             errors: summary.errors,
             warnings: summary.warnings,
             widenings: summary.widenings,
+            approved: summary.approved,
             narrowings: summary.narrowings,
+            open: summary.open,
+            rules: report.rules.map(|rules| Rules {
+                unchanged: rules.unchanged,
+                reworded: rules.reworded,
+                moved: rules.moved,
+                new: rules.fresh,
+                gone: rules.gone,
+                same_configuration: rules.same_configuration,
+            }),
         },
         findings: report.findings.iter().map(|f| item(f, map)).collect(),
     };

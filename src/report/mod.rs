@@ -1,17 +1,25 @@
 //! Rendering: one file per output format.
 //!
-//! Takes findings as they are; never drops, re-grades or orders them anew. Renders into text,
-//! so that printing stays in `cli`.
+//! Takes findings as they are; never drops or re-grades one. What people read is grouped, and a
+//! comment that would be too long says what it leaves out. Renders into text, so that printing
+//! stays in `cli`.
 
 mod explain;
+mod groups;
 mod human;
+mod inert;
 mod json;
+mod markdown;
+mod summary;
+mod text;
 
 pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
 pub use human::human;
 pub use json::json;
+pub use markdown::{MAX_COMMENT_BYTES, markdown};
+pub use summary::Summary;
 
-use crate::diag::{Code, Finding, Level};
+use crate::diag::{Finding, RuleCounts};
 
 /// Everything that a run has to say.
 #[derive(Debug)]
@@ -22,38 +30,17 @@ pub struct Report {
     pub compared: Option<(String, String)>,
     /// `policy_id` of the old and the new version, where they could be compiled.
     pub policy_ids: (Option<String>, Option<String>),
+    /// What became of the rules; `None` where no two sets were compared.
+    pub rules: Option<RuleCounts>,
     /// All findings, sorted.
     pub findings: Vec<Finding>,
     /// The exit code that follows from them (DESIGN 9).
     pub exit_code: u8,
 }
 
-/// How many findings there are of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Level error.
-    pub errors: usize,
-    /// Level warning.
-    pub warnings: usize,
-    /// Widenings, of rules and configuration.
-    pub widenings: usize,
-    /// Those of them that an approval lets pass.
-    pub approved: usize,
-    /// Narrowings.
-    pub narrowings: usize,
-}
-
 impl Report {
     /// Counts the findings.
     pub fn summary(&self) -> Summary {
-        let count = |test: &dyn Fn(&Finding) -> bool| self.findings.iter().filter(|f| test(f)).count();
-        let widens = |f: &Finding| matches!(f.code, Code::WIDENING | Code::CONFIG_WIDENING | Code::CAPABILITY_WIDENING);
-        Summary {
-            errors: count(&|f| f.level == Level::Error),
-            warnings: count(&|f| f.level == Level::Warning),
-            widenings: count(&widens),
-            approved: count(&|f| widens(f) && f.level == Level::Note),
-            narrowings: count(&|f| f.code == Code::NARROWING),
-        }
+        Summary::of(&self.findings)
     }
 }

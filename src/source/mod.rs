@@ -103,6 +103,11 @@ impl SourceMap {
         self.files.iter()
     }
 
+    /// Their ids, in the same order.
+    pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
+        (0..u32::try_from(self.files.len()).unwrap_or(u32::MAX)).map(FileId)
+    }
+
     /// The file with this id, if it is of this map.
     pub fn get(&self, id: FileId) -> Option<&SourceFile> {
         self.files.get(id.0 as usize)

@@ -119,7 +119,8 @@ fn rule_line(reader: &mut Reader<'_, '_>, tier: Tier, base: usize, line: &str) {
     let failed = !stray.is_empty();
     stray.into_iter().for_each(|f| reader.push(f));
     if !failed {
-        reader.rule(RawRule { surface: reader.surface, tier, pattern, attributes, description: String::new() });
+        let whole = Span::new(reader.file, base, base + line.len());
+        reader.rule(RawRule { surface: reader.surface, tier, pattern, whole, attributes, description: String::new() });
     }
 }
 

@@ -14,8 +14,8 @@ type Slice<'a, 'e> = &'a [(Event<'e>, Range<usize>)];
 
 /// Reads the items of a list inside a tier.
 pub(super) fn read(reader: &mut Reader<'_, '_>, tier: Tier, inner: Slice<'_, '_>) {
-    for (_, item) in items(inner) {
-        rule_item(reader, tier, item);
+    for (range, item) in items(inner) {
+        rule_item(reader, tier, &range, item);
     }
 }
 
@@ -66,7 +66,7 @@ fn line_and_blocks<'a, 'e>(item: Slice<'a, 'e>) -> (Slice<'a, 'e>, Slice<'a, 'e>
     item.split_at(end)
 }
 
-fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
+fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item_range: &Range<usize>, item: Slice<'_, '_>) {
     let (line, blocks) = line_and_blocks(item);
     let Some(((Event::Code(text), code_range), rest)) = line.split_first() else {
         let written = super::plain_text(line);
@@ -95,8 +95,9 @@ fn rule_item(reader: &mut Reader<'_, '_>, tier: Tier, item: Slice<'_, '_>) {
     }
     let prose = super::plain_text(rest);
     check_description(reader, &prose, &(code_range.end..line_end));
-    let mut raw =
-        RawRule { surface: reader.surface, tier, pattern, attributes: Vec::new(), description: tidy(&description) };
+    let whole = reader.span(item_range);
+    let (attributes, description) = (Vec::new(), tidy(&description));
+    let mut raw = RawRule { surface: reader.surface, tier, pattern, whole, attributes, description };
     let mut at = 0;
     while let Some((event, block_range)) = blocks.get(at) {
         let Event::Start(tag) = event else {

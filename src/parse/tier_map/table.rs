@@ -168,7 +168,8 @@ fn row(reader: &mut Reader<'_, '_>, tier: Tier, range: &Range<usize>, cells: &[C
         }
     }
     if let Some(pattern) = pattern {
-        reader.rule(RawRule { surface: reader.surface, tier, pattern, attributes, description: String::new() });
+        let whole = reader.span(range);
+        reader.rule(RawRule { surface: reader.surface, tier, pattern, whole, attributes, description: String::new() });
     }
 }
 
