@@ -5,6 +5,7 @@ use std::path::Path;
 use super::approvals::{Signed, approvals, approve};
 use super::args::{CheckArgs, EngineArgs};
 use super::cache::{self, Question};
+use super::compiler_change::compiler_change;
 use super::outcome::Outcome;
 use super::output;
 use super::session::{Failure, lints, open_base, read, working_tree};
@@ -101,6 +102,7 @@ pub(super) fn judged(
         match (&old, &new) {
             (Some(old), Some(new)) => {
                 findings.extend(diff_by(engine.engines(), &mut engine.symbolic(), old, new, &map)?);
+                findings.extend(compiler_change(base, old));
                 approved = approve(&mut findings, approvals, old, new)?;
             }
             _ => findings.append(&mut base_findings),

@@ -8,6 +8,7 @@ mod args;
 mod cache;
 mod check;
 mod compile;
+mod compiler_change;
 mod diff;
 mod diff_cedar;
 mod envelope;

@@ -99,6 +99,9 @@ codes! {
     ENFORCEMENT "enforcement" Warning Policy
         "an entry that a declared system cannot enforce"
         "A decision is no boundary where nothing below it holds. The manifest names a system under `targets` whose own means cannot hold this entry (docs/capabilities.md, What enforces it)."
+    COMPILER_CHANGE "compiler-change" Warning Policy
+        "this polctl compiles the signed base to other policies than it was signed with"
+        "The base's envelope names exactly its files, and another `policy_id` than they compile to now: the program table or the compilation of polctl changed since it was signed. A comparison of two versions cannot show that, since both are compiled anew. `polctl programs --since FILE` tells what changed in the table; sign the set anew when it is right."
     SCHEMA_CHANGE "schema-change" Note Policy
         "a Cedar schema declares something else than before"
         "`polctl diff --cedar` compares what is permitted under the new schema. What the schemas declare differently is told beside it: an attribute that is gone or optional now may be read by policies of the old version, and an action that is new was permitted to nobody before."
