@@ -86,15 +86,15 @@ impl Desk {
         assert_eq!(names.len(), 1, "{names:?}");
         self.path("cache").join(&names[0])
     }
+}
 
-    /// Writes an entry's body anew, with the digest that it then has.
-    fn forge(&self, file: &Path, change: impl Fn(String) -> String) {
-        let text = std::fs::read_to_string(file).unwrap();
-        let (head, body) = text.split_once('\n').unwrap();
-        let body = change(body.to_owned());
-        let head = head.rsplit_once(' ').unwrap().0;
-        std::fs::write(file, format!("{head} {}\n{body}", Digest::of(body.as_bytes()))).unwrap();
-    }
+/// Writes an entry's body anew, with the digest that it then has.
+fn forge(file: &Path, change: impl Fn(String) -> String) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let (head, body) = text.split_once('\n').unwrap();
+    let body = change(body.to_owned());
+    let head = head.rsplit_once(' ').unwrap().0;
+    std::fs::write(file, format!("{head} {}\n{body}", Digest::of(body.as_bytes()))).unwrap();
 }
 
 fn text(output: &Output) -> String {
@@ -135,22 +135,22 @@ fn a_hit_says_the_same_in_every_format_and_level() {
 fn a_whole_entry_is_what_is_shown() {
     let desk = Desk::new();
     desk.diff("human");
-    desk.forge(&desk.verdict(), |body| body.replace("goes from tier 3 to tier 0", "goes from here to there"));
+    forge(&desk.verdict(), |body| body.replace("goes from tier 3 to tier 0", "goes from here to there"));
     let shown = String::from_utf8(desk.diff("human").stdout).unwrap();
     assert!(shown.contains("`mv` goes from here to there"), "{shown}");
 }
 
 #[test]
-fn every_flipped_byte_is_noticed() {
+fn a_damaged_entry_is_computed_anew() {
     let desk = Desk::new();
     let computed = desk.run(&["diff", "./old", "./new", "--no-cache"]);
     same(&computed, &desk.diff("human"));
     let whole = desk.entries();
     for (name, (_, bytes)) in &whole {
         let line = bytes.iter().position(|b| *b == b'\n').unwrap();
-        let places =
-            (0..=line).step_by(11).chain((line + 1..bytes.len()).step_by(bytes.len() / 12)).chain([bytes.len() - 1]);
-        for (n, at) in places.enumerate() {
+        // Every bit of an entry is tried by the unit test of `entry`; here some of each part.
+        let places = [0, line / 2, line, line + 1, line.midpoint(bytes.len()), bytes.len() - 1];
+        for (n, at) in places.into_iter().enumerate() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (n % 8);
             std::fs::write(desk.path("cache").join(name), damaged).unwrap();
@@ -158,7 +158,7 @@ fn every_flipped_byte_is_noticed() {
             let (now, before) = (desk.entries(), whole.keys());
             assert!(now.keys().eq(before) && now[name].1 == *bytes, "byte {at} of {name} was not computed anew");
         }
-        for cut in [0, line, line + 1, bytes.len() / 2, bytes.len() - 1] {
+        for cut in [0, line, bytes.len() / 2] {
             std::fs::write(desk.path("cache").join(name), &bytes[..cut]).unwrap();
             same(&computed, &desk.diff("human"));
             assert_eq!(desk.entries()[name].1, *bytes, "{name} cut at {cut}");
@@ -177,17 +177,16 @@ fn what_is_not_of_this_form_is_computed_anew() {
     desk.diff("human");
     let file = desk.verdict();
     let whole = std::fs::read(&file).unwrap();
-    type Edit = (&'static str, &'static str);
-    let edits: [Edit; 6] = [
+    let edits = [
         ("\"code\":\"widening\"", "\"code\":\"widenings\""),
         ("\"level\":\"error\"", "\"level\":\"fatal\""),
         ("\"rules\":{", "\"extra\":1,\"rules\":{"),
-        ("\"span\":[0,", "\"span\":[9,"),
+        ("\"span\":[1,", "\"span\":[9,"),
         ("[0,\"MAP.md\"]", "[0,\"OTHER.md\"]"),
         ("\"unchanged\"", "\"changed\""),
     ];
     for (from, to) in edits {
-        desk.forge(&file, |body| {
+        forge(&file, |body| {
             assert!(body.contains(from), "{from} is not in {body}");
             body.replacen(from, to, 1)
         });
@@ -208,7 +207,7 @@ fn another_executable_computes_for_itself() {
     let mut desk = Desk::new();
     let computed = desk.diff("human");
     let first = desk.verdict();
-    desk.forge(&first, |body| body.replace("goes from", "went from"));
+    forge(&first, |body| body.replace("goes from", "went from"));
     let other = desk.path("polctl-other");
     std::fs::copy(&desk.executable, &other).unwrap();
     let mut file = std::fs::OpenOptions::new().append(true).open(&other).unwrap();
@@ -228,16 +227,16 @@ fn everything_that_is_read_counts() {
         std::fs::write(path, before + text).unwrap();
     };
     let forbid = "forbid (principal, action, resource) when { context.dynamic };\n";
-    for (path, text) in [
+    for (path, more) in [
         ("new/MAP.md", "\n- `dd **`\n"),
-        ("old/MAP.md", "\n- `dd if=/dev/zero`\n"),
+        ("old/MAP.md", "\n- `nl **`\n"),
         ("new/polctl.yaml", "allowed_env: [LANG, PAGER]\n"),
         ("old/a.cedar", forbid),
         // A file more in a directory that a glob names.
         ("old/b.cedar", forbid),
     ] {
         let before = desk.diff("human");
-        edit(path, text);
+        edit(path, more);
         let after = desk.diff("human");
         assert_ne!(text(&before), text(&after), "{path}");
         same(&after, &desk.run(&["diff", "./old", "./new", "--no-cache"]));
@@ -331,7 +330,7 @@ fn an_entry_that_others_can_write_is_not_read() {
     let desk = Desk::new();
     let computed = desk.diff("human");
     let file = desk.verdict();
-    let forged = || desk.forge(&file, |body| body.replace("goes from", "went from"));
+    let forged = || forge(&file, |body| body.replace("goes from", "went from"));
     forged();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o622)).unwrap();
     same(&computed, &desk.diff("human"));
@@ -398,7 +397,7 @@ fn small_sets_are_not_kept_and_strangers_are_left_alone() {
     }
     let stale = format!(".{}.verdict.0123456789abcdef.tmp", Digest::of(b"x"));
     let file = std::fs::File::create(desk.path("cache").join(&stale)).unwrap();
-    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7_200)).unwrap();
+    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(2)).unwrap();
     desk.diff("human");
     let names: Vec<String> = desk.entries().into_keys().collect();
     assert_eq!(names.len(), 5, "{names:?}");
@@ -432,7 +431,7 @@ fn the_directory_does_not_grow_without_bound() {
     let large = desk.path("cache").join(name(0));
     let file = std::fs::File::create(large).unwrap();
     file.set_len(130 << 20).unwrap();
-    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(9_000)).unwrap();
+    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_mins(150)).unwrap();
     drop(file);
     desk.diff("json");
     assert!(!desk.path("cache").join(name(0)).exists() && !desk.path("cache").join(name(200)).exists());

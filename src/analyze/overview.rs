@@ -38,6 +38,8 @@ struct Matched<'a> {
 
 /// All that a rule's conditions are made of: equal parts, equal conditions.
 type Parts<'a> = (Surface, Tier, &'a Matcher, &'a When, &'a [String], &'a [String]);
+/// A rule's index and what it means.
+type Meaning<'a> = (usize, (Surface, Conditions<'a>));
 /// What a rule compiles to.
 type Conditions<'a> = Vec<(Effect, Range<u8>, &'a [Expr])>;
 
@@ -128,7 +130,7 @@ fn parts(rule: &Rule) -> Parts<'_> {
 
 /// What some rules compile to, and those that compile to nothing: they are like nothing else.
 /// `rules` ascends.
-fn conditions<'a>(set: &'a Compiled, rules: &[usize]) -> (Vec<(usize, (Surface, Conditions<'a>))>, Vec<usize>) {
+fn conditions<'a>(set: &'a Compiled, rules: &[usize]) -> (Vec<Meaning<'a>>, Vec<usize>) {
     let mut found: BTreeMap<usize, (Surface, Conditions<'a>)> = BTreeMap::new();
     for policy in set.policies.iter().filter(|_| !rules.is_empty()) {
         match policy.origin {

@@ -17,6 +17,8 @@ use crate::source::SourceMap;
 /// Most bytes of a comment: GitHub takes 65,536 characters, and a tool that posts it may add a
 /// line of its own.
 pub const MAX_COMMENT_BYTES: usize = 65_000;
+/// Most characters of a version's name in the head.
+const MAX_NAME: usize = 300;
 /// Bytes kept for the line that says what is left out.
 const RESERVE: usize = 400;
 
@@ -55,7 +57,8 @@ fn head(report: &Report) -> String {
     let mut out = format!("### {mark} polctl {}: {}\n\n", report.command, summary::verdict(report.exit_code));
     let counts = report.summary();
     if let (Some(sentence), Some((old, new))) = (summary::sentence(report), &report.compared) {
-        out.push_str(&format!("{sentence}, from {} to {}\n\n", self::sentence(old), self::sentence(new)));
+        let name = |name: &str| self::sentence(&name.chars().take(MAX_NAME).collect::<String>());
+        out.push_str(&format!("{sentence}, from {} to {}\n\n", name(old), name(new)));
     }
     let other = counts.errors.saturating_sub(counts.widenings.saturating_sub(counts.approved));
     let (error, mut more) = (if report.compared.is_none() { "error" } else { "other error" }, Vec::new());

@@ -185,3 +185,26 @@ fn finding(item: Item, map: &SourceMap, ids: &[FileId]) -> Option<Finding> {
         texts: item.texts.into_iter().map(text).collect::<Option<_>>()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_of_an_entry_counts() {
+        let key = Digest::of(b"key");
+        let reads = [Op { side: 1, list: true, path: "capabilities".into() }];
+        let entry = of_reads(&reads, &key);
+        assert_eq!(super::reads(&entry, &key).as_deref(), Some(&reads[..]));
+        assert_eq!(super::reads(&entry, &Digest::of(b"other")), None);
+        for at in 0..entry.len() {
+            for bit in 0..8 {
+                let mut damaged = entry.clone();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(opened(&damaged, &key), None, "bit {bit} of byte {at}");
+            }
+            assert_eq!(opened(&entry[..at], &key), None, "cut at {at}");
+        }
+        assert_eq!(opened(&[&entry[..], b"x"].concat(), &key), None);
+    }
+}

@@ -131,7 +131,7 @@ fn hint(question: &Question, recording: &Recording<'_>) -> Option<Digest> {
 }
 
 /// Names the verdict: the executable, the question, and every read with its result.
-fn verdict(question: &Question, recording: &Recording<'_>) -> Option<Digest> {
+fn verdict(question: &Question, recording: &Recording<'_>, reads: &[Op]) -> Option<Digest> {
     let identity = identity()?;
     let facts = FACTS_VERSION.to_string();
     let mut parts: Vec<Vec<u8>> = [
@@ -148,10 +148,10 @@ fn verdict(question: &Question, recording: &Recording<'_>) -> Option<Digest> {
     .to_vec();
     parts.push(identity.as_bytes().to_vec());
     parts.extend(recording.labels().map(String::into_bytes));
-    for (op, result) in recording.results()? {
+    for op in reads {
         parts.push(vec![op.side, u8::from(op.list)]);
-        parts.push(op.path.into_bytes());
-        parts.push(result.as_bytes().to_vec());
+        parts.push(op.path.clone().into_bytes());
+        parts.push(recording.perform(op)?.as_bytes().to_vec());
     }
     Some(key(parts.iter().map(Vec::as_slice)))
 }
@@ -180,10 +180,10 @@ fn name(digest: &Digest, kind: &str) -> String {
 /// The answer, if it is there and whole.
 fn known(store: &Store, hint: &Digest, question: &Question, recording: &Recording<'_>) -> Option<Outcome> {
     let reads = entry::reads(&store.read(&name(hint, "reads"))?, hint)?;
-    if reads.len() > MAX_READS || !reads.iter().all(|op| recording.perform(op).is_some()) {
+    if reads.len() > MAX_READS {
         return None;
     }
-    let key = verdict(question, recording)?;
+    let key = verdict(question, recording, &reads)?;
     entry::outcome(&store.read(&name(&key, "verdict"))?, &key, recording)
 }
 
@@ -200,9 +200,8 @@ fn keep(
     if !conclusive || outcome.rules.is_none() || recording.bytes() < LEAST_BYTES {
         return Ok(());
     }
-    let Some(key) = verdict(question, recording) else { return Ok(()) };
-    let Some(ops) = recording.results() else { return Ok(()) };
-    let reads: Vec<Op> = ops.into_iter().map(|(op, _)| op).collect();
+    let Some(reads) = recording.asked() else { return Ok(()) };
+    let Some(key) = verdict(question, recording, &reads) else { return Ok(()) };
     let Some(bytes) = entry::of_outcome(outcome, &key, recording) else { return Ok(()) };
     store.write(&name(&key, "verdict"), &bytes)?;
     store.write(&name(hint, "reads"), &entry::of_reads(&reads, hint))?;

@@ -1,7 +1,7 @@
 //! Every read of a run, once: what was hashed for the key is what is read as policy.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::sign::Digest;
@@ -31,6 +31,8 @@ enum Got {
 pub(super) struct Recording<'t> {
     trees: [&'t dyn Tree; 2],
     results: RefCell<BTreeMap<Op, (Got, Digest)>>,
+    /// What the run itself asked for.
+    asked: RefCell<BTreeSet<Op>>,
     /// The files that were read as policy, in order.
     files: RefCell<Vec<(u8, String)>>,
     /// Whether some read failed for a reason that may be gone the next time.
@@ -39,8 +41,8 @@ pub(super) struct Recording<'t> {
 
 impl<'t> Recording<'t> {
     pub(super) fn new(new: &'t dyn Tree, old: &'t dyn Tree) -> Self {
-        let (results, files) = Default::default();
-        Recording { trees: [new, old], results, files, failed: Cell::new(false) }
+        let (results, asked, files) = Default::default();
+        Recording { trees: [new, old], results, asked, files, failed: Cell::new(false) }
     }
 
     fn tree(&self, side: u8) -> &'t dyn Tree {
@@ -71,10 +73,7 @@ impl<'t> Recording<'t> {
         let result = match read {
             Ok(result) => result,
             Err(SourceError::NotFound { .. }) => Got::Absent,
-            Err(error) => {
-                self.failed.set(true);
-                return Err(error);
-            }
+            Err(error) => return Err(error),
         };
         let digest = match &result {
             Got::Absent => Digest::of(b"absent"),
@@ -92,10 +91,17 @@ impl<'t> Recording<'t> {
         self.results.borrow().get(op).map(|(_, digest)| *digest)
     }
 
-    /// Every read with the digest of its result, in one fixed order; `None` where one failed.
-    pub(super) fn results(&self) -> Option<Vec<(Op, Digest)>> {
-        let results = self.results.borrow();
-        (!self.failed.get()).then(|| results.iter().map(|(op, (_, digest))| (op.clone(), *digest)).collect())
+    /// Reads for the run itself.
+    fn ask(&self, op: Op) -> Result<Got, SourceError> {
+        let got = self.result(&op);
+        self.failed.set(self.failed.get() || got.is_err());
+        self.asked.borrow_mut().insert(op);
+        got
+    }
+
+    /// Every read that the run asked for, in one fixed order; `None` where one failed.
+    pub(super) fn asked(&self) -> Option<Vec<Op>> {
+        (!self.failed.get()).then(|| self.asked.borrow().iter().cloned().collect())
     }
 
     /// Bytes of all files.
@@ -145,7 +151,7 @@ impl Tree for Recorded<'_, '_> {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, SourceError> {
-        match self.recording.result(&Op { side: self.side, list: false, path: path.to_owned() })? {
+        match self.recording.ask(Op { side: self.side, list: false, path: path.to_owned() })? {
             Got::Bytes(bytes) => {
                 self.recording.files.borrow_mut().push((self.side, path.to_owned()));
                 Ok(bytes.to_vec())
@@ -155,7 +161,7 @@ impl Tree for Recorded<'_, '_> {
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>, SourceError> {
-        match self.recording.result(&Op { side: self.side, list: true, path: dir.to_owned() })? {
+        match self.recording.ask(Op { side: self.side, list: true, path: dir.to_owned() })? {
             Got::Names(names) => Ok(names.to_vec()),
             _ => Err(self.absent(dir)),
         }

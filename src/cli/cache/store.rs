@@ -4,6 +4,7 @@
 //! Entries are files of this user that nobody else may write; they appear by a rename, so
 //! several processes can use one directory at a time. The oldest go when there are too many.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -24,12 +25,14 @@ const STALE: i64 = 3_600;
 
 /// A directory that can be believed as far as this user can.
 pub(super) struct Store {
-    dir: OwnedFd,
+    path: PathBuf,
+    /// Absent until there is something to keep.
+    dir: OnceCell<OwnedFd>,
 }
 
 impl Store {
-    /// Opens the directory, and makes it where it is missing. `places` were named on the command
-    /// line; the repositories that they are in must not hold the cache.
+    /// Opens the directory, if it is there. `places` were named on the command line; the
+    /// repositories that they are in must not hold the cache.
     pub(super) fn open(path: &Path, places: &[&Path]) -> Result<Self, String> {
         let full = resolved(path);
         if let Some(place) = places.iter().find(|place| full.starts_with(repository(place))) {
@@ -38,21 +41,31 @@ impl Store {
                 place.display()
             ));
         }
-        let plain = |error: std::io::Error| error.to_string();
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(plain)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = openat(CWD, path, flags, Mode::empty()).map_err(|error| plain(error.into()))?;
-        let stat = fstat(&dir).map_err(|error| plain(error.into()))?;
-        if !own(&stat) {
-            return Err("another user owns it or may write to it; `chmod 700` it, or name another".into());
+        let dir = match believed(path) {
+            Ok(dir) => OnceCell::from(dir),
+            Err(Unusable::Missing) => OnceCell::new(),
+            Err(Unusable::Because(reason)) => return Err(reason),
+        };
+        Ok(Store { path: path.to_owned(), dir })
+    }
+
+    /// The directory, made where it is missing.
+    fn made(&self) -> Result<&OwnedFd, String> {
+        if let Some(dir) = self.dir.get() {
+            return Ok(dir);
         }
-        Ok(Store { dir })
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|error| error.to_string())?;
+        match believed(&self.path) {
+            Ok(dir) => Ok(self.dir.get_or_init(|| dir)),
+            Err(Unusable::Missing) => Err("it went away".into()),
+            Err(Unusable::Because(reason)) => Err(reason),
+        }
     }
 
     /// The bytes of an entry, unless it is missing or somebody else's.
     pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&self.dir, name, flags, Mode::empty()).ok()?;
+        let file = openat(self.dir.get()?, name, flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if !regular || !own(&stat) || stat.st_nlink != 1 || size(&stat) > MAX_ENTRY {
@@ -68,16 +81,16 @@ impl Store {
         if bytes.len() as u64 > MAX_ENTRY {
             return Ok(());
         }
-        let plain = |error: rustix::io::Errno| std::io::Error::from(error).to_string();
+        let dir = self.made()?;
         let random = getrandom::u64().map_err(|error| error.to_string())?;
         let temporary = format!(".{name}.{random:016x}.tmp");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.dir, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(plain)?;
+        let file = openat(dir, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(plain)?;
         // No sync: what a crash leaves incomplete does not have its digest.
         let written = std::fs::File::from(file).write_all(bytes).map_err(|error| error.to_string());
-        let placed = written.and_then(|()| renameat(&self.dir, &temporary, &self.dir, name).map_err(plain));
+        let placed = written.and_then(|()| renameat(dir, &temporary, dir, name).map_err(plain));
         if placed.is_err() {
-            _ = unlinkat(&self.dir, &temporary, AtFlags::empty());
+            _ = unlinkat(dir, &temporary, AtFlags::empty());
         }
         placed
     }
@@ -85,17 +98,18 @@ impl Store {
     /// Removes the oldest entries beyond the bounds, and temporary files that were left behind.
     /// Another process may do the same at the same time; a file that is gone already is none.
     pub(super) fn prune(&self) {
-        let Ok(listing) = Dir::read_from(&self.dir) else { return };
+        let Some(dir) = self.dir.get() else { return };
+        let Ok(listing) = Dir::read_from(dir) else { return };
         let mut entries: Vec<(i64, Vec<u8>, u64)> = Vec::new();
         for item in listing.filter_map(Result::ok) {
             let name = item.file_name().to_bytes().to_vec();
             let Some(temporary) = kind(&name) else { continue };
-            let Ok(stat) = statat(&self.dir, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            let modified = i64::try_from(stat.st_mtime).unwrap_or(0);
+            let Ok(stat) = statat(dir, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let modified = stat.st_mtime;
             if !temporary {
                 entries.push((modified, name, size(&stat)));
             } else if jiff::Timestamp::now().as_second().saturating_sub(modified) > STALE {
-                self.remove(&name);
+                remove(dir, &name);
             }
         }
         // The newest first; what has no room any more goes.
@@ -104,14 +118,37 @@ impl Store {
         for (at, (_, name, size)) in entries.iter().enumerate() {
             total = total.saturating_add(*size);
             if at >= MAX_ENTRIES || total > MAX_TOTAL {
-                self.remove(name);
+                remove(dir, name);
             }
         }
     }
+}
 
-    fn remove(&self, name: &[u8]) {
-        _ = unlinkat(&self.dir, OsStr::from_bytes(name), AtFlags::empty());
+fn remove(dir: &OwnedFd, name: &[u8]) {
+    _ = unlinkat(dir, OsStr::from_bytes(name), AtFlags::empty());
+}
+
+enum Unusable {
+    Missing,
+    Because(String),
+}
+
+/// Opens a directory that this user alone may write.
+fn believed(path: &Path) -> Result<OwnedFd, Unusable> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = openat(CWD, path, flags, Mode::empty()).map_err(|error| match error {
+        rustix::io::Errno::NOENT => Unusable::Missing,
+        other => Unusable::Because(plain(other)),
+    })?;
+    let stat = fstat(&dir).map_err(|error| Unusable::Because(plain(error)))?;
+    if own(&stat) {
+        return Ok(dir);
     }
+    Err(Unusable::Because("another user owns it or may write to it; `chmod 700` it, or name another".into()))
+}
+
+fn plain(error: rustix::io::Errno) -> String {
+    std::io::Error::from(error).to_string()
 }
 
 /// Whether a name is one of the cache's: `Some(true)` for a temporary file. Nothing else in
