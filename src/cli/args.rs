@@ -51,6 +51,8 @@ pub enum Command {
     Keys(super::keys::KeysArgs),
     /// Approve the widenings of one exact change
     Approve(super::approve::ApproveArgs),
+    /// Show the solver of the second engine
+    Solver(super::solver::SolverArgs),
     /// Print what polctl knows about programs, or what changed in it
     Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::exit;
+use crate::analyze::smt::solver::SolverError;
 use crate::analyze::{AnalyzeError, lint, lint_capabilities};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
@@ -38,6 +39,10 @@ pub(super) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sign(#[from] SignError),
+    /// There is no answer from a solver.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Solver(#[from] SolverError),
     /// Input beside the policy that cannot be read.
     #[error("cannot read {what}")]
     #[diagnostic(help("check the path and its permissions"))]
@@ -65,7 +70,7 @@ impl Failure {
         match self {
             Failure::Sign(error) => sign_exit_code(error),
             Failure::Source(_) | Failure::Usage { .. } | Failure::Read { .. } | Failure::Write { .. } => exit::USAGE,
-            Failure::Analyze(_) | Failure::Compile(_) => exit::INCONCLUSIVE,
+            Failure::Analyze(_) | Failure::Compile(_) | Failure::Solver(_) => exit::INCONCLUSIVE,
         }
     }
 

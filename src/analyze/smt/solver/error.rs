@@ -17,7 +17,7 @@ pub enum SolverError {
     #[diagnostic(help("{INSTALL}"))]
     Missing,
     /// A setting names something that is not there, or no file.
-    #[error("{from} names `{path}`, which is no file")]
+    #[error("`{from}` names `{path}`, which is no file")]
     #[diagnostic(help("correct the path; polctl takes no other solver in its place"))]
     NoFile {
         /// The setting.
@@ -26,7 +26,7 @@ pub enum SolverError {
         path: PathBuf,
     },
     /// A variable holds a path that depends on the current directory.
-    #[error("{from} names `{path}`, which is no absolute path")]
+    #[error("`{from}` names `{path}`, which is no absolute path")]
     #[diagnostic(help("give the whole path: a directory under review must not bring the solver"))]
     Relative {
         /// The setting.

@@ -107,9 +107,9 @@ pub fn search(places: &Places) -> Search {
     let mut looked = Vec::new();
     let set = |value: &Option<OsString>| value.clone().filter(|v| !v.is_empty()).map(PathBuf::from);
     let settings = [
-        ("`--solver`", places.explicit.clone(), false),
-        ("`POLCTL_SOLVER`", set(&places.own_variable), true),
-        ("`CVC5`", set(&places.cvc5_variable), true),
+        ("--solver", places.explicit.clone(), false),
+        ("POLCTL_SOLVER", set(&places.own_variable), true),
+        ("CVC5", set(&places.cvc5_variable), true),
     ];
     for (place, value, absolute) in settings {
         let Some(path) = value else {
@@ -120,7 +120,7 @@ pub fn search(places: &Places) -> Search {
         looked.push(Looked { place, found: found(&result) });
         return Search { looked, result };
     }
-    let place = "`PATH`";
+    let place = "PATH";
     let result = match on_path(places.path.as_deref()) {
         Some(path) => examined(path),
         None => {

@@ -107,6 +107,12 @@ impl Process {
         self.failure.as_ref()
     }
 
+    /// The failure itself, for the one who reports it. The process stays failed.
+    pub fn take_failure(&mut self) -> Option<SolverError> {
+        let again = SolverError::Failed { solver: self.solver.clone() };
+        self.failure.as_mut().map(|failure| std::mem::replace(failure, again))
+    }
+
     /// Asks, and marks the process as failed where there is no answer.
     async fn ask(&mut self, with_model: bool) -> Result<(Decision, Option<String>), SymccError> {
         if self.failure.is_some() {
