@@ -9,6 +9,8 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod solver_common;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +20,9 @@ use std::time::{Duration, Instant};
 use cedar_policy::{PolicySet, Schema};
 use cedar_policy_symcc::solver::{Decision, DecisionWithModel, Solver as _};
 use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet};
-use polctl::analyze::smt::solver::{Limits, Located, Places, Process, SolverError, runtime};
+use polctl::analyze::smt::solver::{Limits, Located, Places, Process, SolverError, library_dir, runtime};
 use rustix::process::{Pid, test_kill_process};
+use solver_common::{in_cache, libraries, solver};
 
 /// Half a second for a question, all in all.
 const SHORT: Limits = Limits { question: Duration::from_millis(200), grace: Duration::from_millis(300) };
@@ -353,37 +356,23 @@ impl Grace for Limits {
     }
 }
 
-/// The solver that is installed here.
-fn real() -> Located {
-    let places = Places {
-        own_variable: std::env::var_os("POLCTL_SOLVER"),
-        cvc5_variable: std::env::var_os("CVC5"),
-        path: std::env::var_os("PATH"),
-        ..Places::default()
-    };
-    Located::find(&places)
-        .unwrap_or_else(|error| panic!("{error}: install cvc5 (Debian: cvc5) or run `polctl solver install`"))
-}
-
 const SCHEMA: &str = "
 entity User;
 entity File { owner: User, public: Bool };
 action read appliesTo { principal: User, resource: File, context: { line: String } };
 ";
 
-#[test]
-fn a_real_solver_decides_cedar() {
+fn decides_cedar(located: &Located) {
     const OWNER: &str = "permit(principal, action, resource) when { resource.owner == principal };";
     const NARROW: &str =
         "permit(principal, action, resource) when { resource.owner == principal && context.line like \"git *\" };";
-    let located = real();
     let schema: Schema = SCHEMA.parse().unwrap();
     let [wide, narrow] = [OWNER, NARROW].map(|text| text.parse::<PolicySet>().unwrap());
     let environments: Vec<_> = schema.request_envs().collect();
     assert_eq!(environments.len(), 1);
     let [wide, narrow] = [wide, narrow].map(|set| CompiledPolicySet::compile(&set, &environments[0], &schema).unwrap());
     runtime().unwrap().block_on(async {
-        let process = Process::start(&located, LONG).unwrap();
+        let process = Process::start(located, LONG).unwrap();
         let mut compiler = CedarSymCompiler::new(process).unwrap();
         // One process, several questions: a question must leave nothing to the next.
         for _ in 0..3 {
@@ -397,24 +386,131 @@ fn a_real_solver_decides_cedar() {
     });
 }
 
-#[test]
-fn a_real_solver_says_unknown_when_its_time_is_up() {
-    let located = real();
+/// A question that takes a solver longer than anybody waits.
+const HARD: &str = "(reset)\n(set-logic ALL)\n(declare-const x Int)(declare-const y Int)(declare-const z Int)\n\
+    (assert (and (> x 1) (> y 1) (> z 1) (= (+ (* x x x x) (* y y y y)) (* z z z z))))\n";
+
+async fn write(process: &mut Process, script: &str) {
+    tokio::io::AsyncWriteExt::write_all(process.smtlib_input(), script.as_bytes()).await.unwrap();
+}
+
+fn knows_its_time(located: &Located) {
     let limits = Limits { question: Duration::from_millis(50), ..LONG };
     runtime().unwrap().block_on(async {
-        let mut process = Process::start(&located, limits).unwrap();
+        let mut process = Process::start(located, limits).unwrap();
         for _ in 0..2 {
-            let script = "(reset)\n(set-logic ALL)\n(declare-const x Int)(declare-const y Int)(declare-const z Int)\n\
-                (assert (and (> x 1) (> y 1) (> z 1) (= (+ (* x x x x) (* y y y y)) (* z z z z))))\n";
-            tokio::io::AsyncWriteExt::write_all(process.smtlib_input(), script.as_bytes()).await.unwrap();
+            write(&mut process, HARD).await;
             assert_eq!(process.check_sat().await.unwrap(), Decision::Unknown);
         }
         // The clock is that of a question, not that of the process.
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let script = "(reset)\n(set-logic ALL)\n(assert false)\n";
-        tokio::io::AsyncWriteExt::write_all(process.smtlib_input(), script.as_bytes()).await.unwrap();
+        write(&mut process, "(reset)\n(set-logic ALL)\n(assert false)\n").await;
         assert_eq!(process.check_sat().await.unwrap(), Decision::Unsat);
     });
+}
+
+fn refuses(located: &Located) {
+    runtime().unwrap().block_on(async {
+        let mut process = Process::start(located, LONG).unwrap();
+        write(&mut process, "(reset)\n(set-logic ALL)\n(assert tomato)\n").await;
+        process.check_sat().await.unwrap_err();
+        let failure = process.failure();
+        assert!(matches!(failure, Some(SolverError::Refused { said, .. }) if said.contains("tomato")), "{failure:?}");
+        write(&mut process, "(reset)\n(set-logic ALL)\n(assert false)\n").await;
+        process.check_sat().await.unwrap_err();
+    });
+}
+
+#[test]
+fn a_real_solver_decides_cedar() {
+    decides_cedar(&solver());
+    decides_cedar(&libraries());
+}
+
+#[test]
+fn a_real_solver_says_unknown_when_its_time_is_up() {
+    knows_its_time(&solver());
+    knows_its_time(&libraries());
+}
+
+#[test]
+fn a_real_solver_that_refuses_is_not_asked_again() {
+    refuses(&solver());
+    refuses(&libraries());
+}
+
+#[test]
+fn the_libraries_end_with_their_parent() {
+    let located = libraries();
+    let dir = tempfile::tempdir().unwrap();
+    let question = dir.path().join("question");
+    std::fs::write(&question, format!("{HARD}(check-sat)\n")).unwrap();
+    // The shell stands for a polctl that is killed in the middle of a question.
+    let script = r#""$0" solver serve --dir "$1" --tlimit-per 120000 <"$2" & echo $!; wait"#;
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_polctl")]).arg(located.path()).arg(&question);
+    let mut shell = shell.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    let mut out = std::io::BufReader::new(shell.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut pid).unwrap();
+    let pid = pid.trim();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(lives(pid), "the question was too easy");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let start = Instant::now();
+    while lives(pid) {
+        assert!(start.elapsed() < QUICKLY, "process {pid} still lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn changed_libraries_are_not_opened() {
+    let located = libraries();
+    for missing in [true, false] {
+        let cache = tempfile::tempdir().unwrap();
+        let dir = library_dir(cache.path());
+        std::fs::create_dir_all(&dir).unwrap();
+        for entry in std::fs::read_dir(located.path()).unwrap().map(|entry| entry.unwrap()) {
+            let (from, to) = (entry.path(), dir.join(entry.file_name()));
+            match (entry.file_name().to_str().unwrap().starts_with("libgmp"), missing) {
+                (false, _) => std::os::unix::fs::symlink(from, to).unwrap(),
+                (true, true) => {}
+                (true, false) => std::fs::write(to, [std::fs::read(from).unwrap(), vec![0]].concat()).unwrap(),
+            }
+        }
+        let error = Located::find(&in_cache(cache.path())).unwrap_err();
+        assert!(matches!(&error, SolverError::Library { reason, .. } if reason.contains("libgmp")), "{error:?}");
+    }
+}
+
+/// `polctl solver install` with a cache of its own.
+fn installing(arguments: &[&str], path: &str, cache: &Path) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polctl"));
+    command.args(["solver", "install"]).args(arguments).env_clear().env("PATH", path).env("XDG_CACHE_HOME", cache);
+    let out = command.output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn an_install_that_fails_changes_nothing() {
+    let cache = tempfile::tempdir().unwrap();
+    let wheel = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let (code, err) = installing(&["--wheel", wheel], "/nowhere", cache.path());
+    assert!(code == 2 && err.contains("is not the pinned package"), "{err}");
+    let (code, err) = installing(&["--wheel", "/nowhere/cvc5.whl"], "/nowhere", cache.path());
+    assert!(code == 2 && err.contains("/nowhere/cvc5.whl"), "{err}");
+    let (code, err) = installing(&[], "/nowhere:.", cache.path());
+    assert!(code == 2 && err.contains("python3 is not on PATH"), "{err}");
+    let python = Fake::plain("echo no such index >&2; exit 1");
+    std::fs::rename(python.path(), python.dir.path().join("python3")).unwrap();
+    let (code, err) = installing(&[], python.dir.path().to_str().unwrap(), cache.path());
+    assert!(code == 2 && err.contains("no such index"), "{err}");
+    let left = std::fs::read_dir(cache.path().join("polctl/solver")).unwrap().count();
+    assert_eq!(left, 0);
+    let (code, _) = installing(&[], "/nowhere", Path::new("relative"));
+    assert_eq!(code, 2);
 }
 
 /// `polctl solver status` in an environment of its own.

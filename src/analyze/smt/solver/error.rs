@@ -62,6 +62,15 @@ pub enum SolverError {
         /// Its version.
         version: String,
     },
+    /// cvc5's shared libraries cannot be used.
+    #[error("cvc5's libraries in `{dir}` cannot be used: {reason}")]
+    #[diagnostic(help("run `polctl solver install` to put them there anew"))]
+    Library {
+        /// Where they stand.
+        dir: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The solver gave no answer in time, not even that it does not know.
     #[error("the solver `{solver}` did not answer {question} within {seconds} seconds and was ended")]
     #[diagnostic(help("try again; if it stays so, use another version of cvc5"))]
@@ -145,13 +154,19 @@ fn shown(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }
 
-/// The beginning of foreign output as one line that cannot disturb a terminal.
+/// The beginning of foreign output, on one line.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 200;
-    let head = bytes.get(..SHOWN).unwrap_or(bytes);
-    let mut text = String::from_utf8_lossy(head).trim().escape_debug().to_string();
+    let mut text = one_line(bytes.get(..SHOWN).unwrap_or(bytes));
     if bytes.len() > SHOWN {
         text.push('…');
     }
     text
+}
+
+/// Foreign output as one line that cannot disturb a terminal.
+pub(super) fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let visible = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    text.trim().chars().map(visible).collect()
 }
