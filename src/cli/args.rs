@@ -54,6 +54,8 @@ pub enum Command {
     Keys(super::keys::KeysArgs),
     /// Approve the widenings of one exact change
     Approve(super::approve::ApproveArgs),
+    /// Show the solver of the second engine
+    Solver(super::solver::SolverArgs),
     /// Print what polctl knows about programs, or what changed in it
     Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes
@@ -209,13 +211,7 @@ impl EngineArgs {
 
     /// Where a solver is looked for.
     pub(super) fn places(&self) -> Places {
-        let variable = |name: &str| std::env::var_os(name);
-        Places {
-            explicit: self.solver.clone(),
-            own_variable: variable("POLCTL_SOLVER"),
-            cvc5_variable: variable("CVC5"),
-            path: variable("PATH"),
-        }
+        super::solver::places(self.solver.as_deref())
     }
 }
 

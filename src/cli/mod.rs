@@ -23,6 +23,7 @@ mod programs;
 mod rule;
 mod session;
 mod sign;
+mod solver;
 mod vault;
 mod verify;
 
@@ -70,6 +71,7 @@ pub fn run() -> ExitCode {
         Command::Verify(verify) => verify::run(verify, &policy_gate::PolicyGate),
         Command::Keys(keys) => keys::run(keys),
         Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
+        Command::Solver(solver) => solver::run(solver),
         Command::Rule(rule) => rule::run(rule),
     };
     ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))

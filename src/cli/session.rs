@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::exit;
 use crate::analyze::smt::SmtError;
+use crate::analyze::smt::solver::{InstallError, SolverError};
 use crate::analyze::{AnalyzeError, lint, lint_capabilities};
 use crate::compile::{CompileError, Compiled, compile, parse_guardrails};
 use crate::diag::{Finding, Kind, Level, info};
@@ -43,6 +44,14 @@ pub(super) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sign(#[from] SignError),
+    /// There is no answer from a solver.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Solver(#[from] SolverError),
+    /// The solver cannot be installed.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Install(#[from] InstallError),
     /// Input beside the policy that cannot be read.
     #[error("cannot read {what}")]
     #[diagnostic(help("check the path and its permissions"))]
@@ -69,8 +78,12 @@ impl Failure {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Failure::Sign(error) => sign_exit_code(error),
-            Failure::Source(_) | Failure::Usage { .. } | Failure::Read { .. } | Failure::Write { .. } => exit::USAGE,
-            Failure::Analyze(_) | Failure::Compile(_) | Failure::Smt(_) => exit::INCONCLUSIVE,
+            Failure::Source(_)
+            | Failure::Usage { .. }
+            | Failure::Install(_)
+            | Failure::Read { .. }
+            | Failure::Write { .. } => exit::USAGE,
+            Failure::Analyze(_) | Failure::Compile(_) | Failure::Solver(_) | Failure::Smt(_) => exit::INCONCLUSIVE,
         }
     }
 

@@ -17,7 +17,7 @@ pub enum SolverError {
     #[diagnostic(help("{INSTALL}"))]
     Missing,
     /// A setting names something that is not there, or no file.
-    #[error("{from} names `{path}`, which is no file")]
+    #[error("`{from}` names `{path}`, which is no file")]
     #[diagnostic(help("correct the path; polctl takes no other solver in its place"))]
     NoFile {
         /// The setting.
@@ -26,7 +26,7 @@ pub enum SolverError {
         path: PathBuf,
     },
     /// A variable holds a path that depends on the current directory.
-    #[error("{from} names `{path}`, which is no absolute path")]
+    #[error("`{from}` names `{path}`, which is no absolute path")]
     #[diagnostic(help("give the whole path: a directory under review must not bring the solver"))]
     Relative {
         /// The setting.
@@ -61,6 +61,15 @@ pub enum SolverError {
         solver: String,
         /// Its version.
         version: String,
+    },
+    /// cvc5's shared libraries cannot be used.
+    #[error("cvc5's libraries in `{dir}` cannot be used: {reason}")]
+    #[diagnostic(help("run `polctl solver install` to put them there anew"))]
+    Library {
+        /// Where they stand.
+        dir: PathBuf,
+        /// Why.
+        reason: String,
     },
     /// The solver gave no answer in time, not even that it does not know.
     #[error("the solver `{solver}` did not answer {question} within {seconds} seconds and was ended")]
@@ -145,13 +154,19 @@ fn shown(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }
 
-/// The beginning of foreign output as one line that cannot disturb a terminal.
+/// The beginning of foreign output, on one line.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 200;
-    let head = bytes.get(..SHOWN).unwrap_or(bytes);
-    let mut text = String::from_utf8_lossy(head).trim().escape_debug().to_string();
+    let mut text = one_line(bytes.get(..SHOWN).unwrap_or(bytes));
     if bytes.len() > SHOWN {
         text.push('…');
     }
     text
+}
+
+/// Foreign output as one line that cannot disturb a terminal.
+pub(super) fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let visible = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    text.trim().chars().map(visible).collect()
 }

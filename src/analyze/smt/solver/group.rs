@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -32,15 +33,12 @@ pub(super) struct Pipes {
 }
 
 impl Group {
-    /// Starts a command with nothing of polctl's surroundings: three pipes, its own group, the
-    /// root directory, and an environment of two variables. A solver needs no more, and
-    /// what it doesn't have it can't print or follow.
+    /// Starts a command with three pipes and in its own group.
     ///
     /// # Errors
     ///
     /// What the system says.
     pub(super) fn start(command: &mut Command) -> io::Result<(Group, Pipes)> {
-        command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -68,6 +66,11 @@ impl Group {
         }
     }
 
+    /// Whether the leader ended by itself with exit code 0.
+    pub(super) fn succeeded(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
     /// How the leader ended, for a message.
     pub(super) fn status(&self) -> String {
         match self.status.map(|status| (status.code(), status.signal())) {
@@ -76,6 +79,14 @@ impl Group {
             _ => "no exit code".into(),
         }
     }
+}
+
+/// A command with nothing of polctl's surroundings: the root directory, and an environment of
+/// two variables. A solver needs no more, and what it doesn't have it can't print or follow.
+pub(super) fn bare(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").current_dir("/");
+    command
 }
 
 impl Drop for Group {

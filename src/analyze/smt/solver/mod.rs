@@ -6,7 +6,10 @@
 
 mod error;
 mod group;
+mod install;
+mod library;
 mod lines;
+mod pins;
 mod places;
 mod process;
 mod short;
@@ -14,6 +17,9 @@ mod tail;
 mod version;
 
 pub use error::SolverError;
+pub use install::{InstallError, install};
+pub use library::{library_dir, library_version, serve_library};
+pub use pins::LIBRARY_VERSION;
 pub use places::{Found, Located, Looked, Places, Search, search};
 pub use process::{Limits, MAX_ANSWER, MAX_MODEL, MAX_SCRIPT, Process};
 pub use version::{OLDEST, Version};

@@ -8,7 +8,6 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::process::Command;
 use std::task::Poll;
 
 use cedar_policy_symcc::solver::{Decision, DecisionWithModel, Solver, SolverError as SymccError};
@@ -88,7 +87,7 @@ impl Process {
         tokio::runtime::Handle::try_current().map_err(|e| SolverError::Runtime { source: std::io::Error::other(e) })?;
         let solver = located.path().display().to_string();
         let cannot = |source| SolverError::Start { solver: solver.clone(), source };
-        let (group, pipes) = Group::start(&mut command(located, limits)).map_err(cannot)?;
+        let (group, pipes) = Group::start(&mut located.command(limits.question)).map_err(cannot)?;
         Ok(Process {
             limits,
             question: Vec::new(),
@@ -105,6 +104,12 @@ impl Process {
     /// Why it gives no answers any more.
     pub fn failure(&self) -> Option<&SolverError> {
         self.failure.as_ref()
+    }
+
+    /// The failure itself, for the one who reports it. The process stays failed.
+    pub fn take_failure(&mut self) -> Option<SolverError> {
+        let again = SolverError::Failed { solver: self.solver.clone() };
+        self.failure.as_mut().map(|failure| std::mem::replace(failure, again))
     }
 
     /// Asks, and marks the process as failed where there is no answer.
@@ -135,6 +140,8 @@ impl Process {
             b"sat" => Decision::Sat,
             b"unsat" => Decision::Unsat,
             b"unknown" => Decision::Unknown,
+            // Some interfaces give the reason with it.
+            reason if reason.starts_with(b"unknown (") => Decision::Unknown,
             other => return Err(self.odd(CHECK, other)),
         };
         self.marker(CHECK, until).await?;
@@ -249,16 +256,6 @@ impl Process {
             SolverError::Garbage { solver, question, said }
         }
     }
-}
-
-/// The command that starts a solver. `--tlimit-per` counts the work on one question;
-/// `--tlimit` would count idle time too and end a solver that is used again. Questions start
-/// with `(reset)`, so `--incremental`, which costs simplifications, is not needed.
-fn command(located: &Located, limits: Limits) -> Command {
-    let mut command = located.command();
-    command.args(["--lang", "smt", "--strings-exp"]);
-    command.arg(format!("--tlimit-per={}", limits.question.as_millis().max(1)));
-    command
 }
 
 /// The outcome of `main`, with `side` driven meanwhile.

@@ -6,6 +6,8 @@
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
+use super::error::one_line;
+
 /// How much is kept, in bytes.
 const KEPT: usize = 2048;
 
@@ -20,7 +22,7 @@ impl Tail {
         let tail = Tail::default();
         let kept = tail.clone();
         std::thread::Builder::new().name("solver stderr".into()).spawn(move || {
-            let mut chunk = [0; 16 * KEPT];
+            let mut chunk = [0; 4 * KEPT];
             while let Some(new) = source.read(&mut chunk).ok().filter(|n| *n > 0).and_then(|n| chunk.get(..n)) {
                 kept.push(new);
             }
@@ -38,7 +40,7 @@ impl Tail {
     /// What is kept, as one line that cannot disturb a terminal.
     pub(super) fn text(&self) -> String {
         let kept = self.0.lock().map(|kept| kept.clone()).unwrap_or_default();
-        String::from_utf8_lossy(&kept).trim().escape_debug().to_string()
+        one_line(&kept)
     }
 }
 

@@ -3,45 +3,38 @@
 use std::fmt;
 
 /// The oldest release that decides Cedar's encoding.
-pub const OLDEST: Version = Version { major: 1, minor: 0, patch: 3, pre_release: false };
+pub const OLDEST: &str = "1.0.3";
+const OLDEST_NUMBERS: [u32; 3] = [1, 0, 3];
 
-/// A release of cvc5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A release of cvc5, by the name that it gives itself (`1.0.3`, `1.4.2-modified`).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    major: u32,
-    minor: u32,
-    patch: u32,
-    /// Something before the release of that number (`1.0.3-dev`).
-    pre_release: bool,
+    name: String,
+    numbers: [u32; 3],
 }
 
 impl Version {
     /// The version in what `cvc5 --version` prints, or `None` where that is another program.
     pub fn read(text: &str) -> Option<Version> {
         let words = text.trim_start().strip_prefix("This is cvc5 version ")?;
-        Version::parse(words.split_whitespace().next()?)
-    }
-
-    pub(super) fn parse(word: &str) -> Option<Version> {
-        let (numbers, rest) =
-            word.split_at_checked(word.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(word.len()))?;
-        let mut parts = numbers.trim_end_matches('.').split('.').map(str::parse);
+        let name = words.split_whitespace().next()?;
+        let (numbers, suffix) = name.split_once('-').unwrap_or((name, ""));
+        let mut parts = numbers.split('.').map(str::parse);
         let (major, minor) = (parts.next()?.ok()?, parts.next()?.ok()?);
         let patch = parts.next().transpose().ok()?.unwrap_or(0);
-        parts.next().is_none().then_some(Version { major, minor, patch, pre_release: !rest.is_empty() })
+        let plain = parts.next().is_none() && suffix.chars().all(|c| c.is_ascii_graphic());
+        plain.then(|| Version { name: name.into(), numbers: [major, minor, patch] })
     }
 
-    /// Whether polctl works with it.
-    pub fn is_supported(self) -> bool {
-        let key = |v: Version| (v.major, v.minor, v.patch, !v.pre_release);
-        key(self) >= key(OLDEST)
+    /// Whether polctl works with it. Something before the oldest release (`1.0.3-dev`) is older.
+    pub fn is_supported(&self) -> bool {
+        self.numbers > OLDEST_NUMBERS || self.name == OLDEST
     }
 }
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
-        if self.pre_release { f.write_str("-dev") } else { Ok(()) }
+        f.write_str(&self.name)
     }
 }
 
@@ -50,7 +43,7 @@ mod tests {
     use super::Version;
 
     fn supported(text: &str) -> Option<bool> {
-        Version::read(text).map(Version::is_supported)
+        Version::read(text).map(|version| version.is_supported())
     }
 
     #[test]
@@ -80,6 +73,9 @@ mod tests {
 
     #[test]
     fn it_prints_as_it_reads() {
-        assert_eq!(Version::read("This is cvc5 version 1.0.3\n").map(|v| v.to_string()).as_deref(), Some("1.0.3"));
+        assert_eq!(
+            Version::read("This is cvc5 version 1.4.2-modified\n").map(|v| v.to_string()).as_deref(),
+            Some("1.4.2-modified")
+        );
     }
 }
