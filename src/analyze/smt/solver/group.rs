@@ -96,7 +96,7 @@ impl Drop for Group {
 }
 
 /// Looks until something is there or the patience is used up.
-fn looked<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(super) fn looked<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let mut left = patience;
     loop {
         let found = look();

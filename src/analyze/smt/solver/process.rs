@@ -8,7 +8,6 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
 
 use cedar_policy_symcc::solver::{Decision, DecisionWithModel, Solver, SolverError as SymccError};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -66,6 +65,9 @@ pub struct Process {
     limits: Limits,
     /// What was written since the last answer.
     question: Vec<u8>,
+    /// The question that is being sent, and how much of it was.
+    outgoing: Vec<u8>,
+    sent: usize,
     markers: u64,
     stdin: ChildStdin,
     stdout: Lines<ChildStdout>,
@@ -91,6 +93,8 @@ impl Process {
         Ok(Process {
             limits,
             question: Vec::new(),
+            outgoing: Vec::new(),
+            sent: 0,
             markers: 0,
             stdin: ChildStdin::from_std(pipes.stdin).map_err(cannot)?,
             stdout: Lines::new(ChildStdout::from_std(pipes.stdout).map_err(cannot)?),
@@ -173,27 +177,21 @@ impl Process {
         Instant::now() + self.limits.whole()
     }
 
-    /// Sends what was collected and a command, and gives the first line of the answer. Both
-    /// at once: a solver that complains while it is written to would else block itself and us.
+    /// Sends what was collected and a command, and gives the first line of the answer.
     async fn send(&mut self, command: &'static str, until: Instant) -> Result<Vec<u8>, SolverError> {
-        let mut text = std::mem::take(&mut self.question);
-        if text.len() > MAX_SCRIPT {
+        if self.question.len() > MAX_SCRIPT {
             return Err(self.too_much("the question", MAX_SCRIPT));
         }
         self.markers += 1;
-        text.extend_from_slice(format!("{command}\n(echo \"polctl-{}\")\n", self.markers).as_bytes());
-        let read = {
-            let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
-            let write = async move {
-                // A solver that is gone shows at the reading end, with its status.
-                let _ = stdin.write_all(&text).await;
-                let _ = stdin.flush().await;
-            };
-            timeout_at(until, beside(write, stdout.next(MAX_ANSWER))).await
-        };
-        self.judged(read.map_err(|_| ()), command, "the answer", MAX_ANSWER)
+        let end = format!("{command}\n(echo \"polctl-{}\")\n", self.markers);
+        self.question.extend_from_slice(end.as_bytes());
+        self.outgoing = std::mem::take(&mut self.question);
+        self.sent = 0;
+        self.line(command, "the answer", MAX_ANSWER, MAX_ANSWER, until).await
     }
 
+    /// The next line, with what is still to be written sent meanwhile: a solver that complains
+    /// while it is written to would else block itself and us.
     async fn line(
         &mut self,
         question: &'static str,
@@ -202,7 +200,8 @@ impl Process {
         limit: usize,
         until: Instant,
     ) -> Result<Vec<u8>, SolverError> {
-        let read = timeout_at(until, self.stdout.next(left)).await;
+        let writing = write_rest(&mut self.stdin, &self.outgoing, &mut self.sent);
+        let read = timeout_at(until, beside(writing, self.stdout.next(left))).await;
         self.judged(read.map_err(|_| ()), question, what, limit)
     }
 
@@ -258,18 +257,24 @@ impl Process {
     }
 }
 
-/// The outcome of `main`, with `side` driven meanwhile.
+/// Writes what is left, and counts it, so that it can be taken up again.
+async fn write_rest(stdin: &mut ChildStdin, bytes: &[u8], sent: &mut usize) {
+    while let Some(rest) = bytes.get(*sent..).filter(|rest| !rest.is_empty()) {
+        match stdin.write(rest).await {
+            Ok(written) if written > 0 => *sent += written,
+            // A solver that is gone shows at the reading end, with its status.
+            _ => *sent = bytes.len(),
+        }
+    }
+}
+
+/// The outcome of `main`, with `side` driven until then.
 async fn beside<T>(side: impl Future<Output = ()>, main: impl Future<Output = T>) -> T {
     let (mut side, mut main) = (pin!(side), pin!(main));
     let mut over = false;
     poll_fn(move |context| {
         over = over || side.as_mut().poll(context).is_ready();
-        match main.as_mut().poll(context) {
-            // An answer before the whole question was read is no answer to it; the marker,
-            // which stands at the question's end, is still to come.
-            Poll::Ready(value) => Poll::Ready(value),
-            Poll::Pending => Poll::Pending,
-        }
+        main.as_mut().poll(context)
     })
     .await
 }

@@ -5,55 +5,67 @@
 
 use std::io::Read;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tokio::time::Duration;
 
 use super::error::one_line;
+use super::group::looked;
 
 /// How much is kept, in bytes.
 const KEPT: usize = 2048;
 
+/// How long the rest of a process that has ended may take to arrive.
+const ARRIVAL: Duration = Duration::from_millis(500);
+
 /// The last bytes so far.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+#[derive(Debug)]
+pub(super) struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
 
 impl Tail {
-    /// Reads `source` to its end in a thread of its own. The thread is not waited for: it ends
-    /// when the last holder of the pipe is gone.
+    /// Reads `source` to its end in a thread of its own. It ends when the last holder of the
+    /// pipe is gone.
     pub(super) fn of(mut source: impl Read + Send + 'static) -> std::io::Result<Tail> {
-        let tail = Tail::default();
-        let kept = tail.clone();
-        std::thread::Builder::new().name("solver stderr".into()).spawn(move || {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let filled = Arc::clone(&kept);
+        let reader = std::thread::Builder::new().name("solver stderr".into()).spawn(move || {
             let mut chunk = [0; 4 * KEPT];
             while let Some(new) = source.read(&mut chunk).ok().filter(|n| *n > 0).and_then(|n| chunk.get(..n)) {
-                kept.push(new);
+                push(&filled, new);
             }
         })?;
-        Ok(tail)
+        Ok(Tail { kept, reader })
     }
 
-    fn push(&self, new: &[u8]) {
-        let Ok(mut kept) = self.0.lock() else { return };
-        kept.extend_from_slice(new);
-        let surplus = kept.len().saturating_sub(KEPT);
-        kept.drain(..surplus);
-    }
-
-    /// What is kept, as one line that cannot disturb a terminal.
+    /// What is kept, as one line that cannot disturb a terminal. For a process that has ended:
+    /// it waits a moment for what is still in the pipe.
     pub(super) fn text(&self) -> String {
-        let kept = self.0.lock().map(|kept| kept.clone()).unwrap_or_default();
+        looked(ARRIVAL, || self.reader.is_finished().then_some(()));
+        let kept = self.kept.lock().map(|kept| kept.clone()).unwrap_or_default();
         one_line(&kept)
     }
 }
 
+fn push(kept: &Mutex<Vec<u8>>, new: &[u8]) {
+    let Ok(mut kept) = kept.lock() else { return };
+    kept.extend_from_slice(new);
+    let surplus = kept.len().saturating_sub(KEPT);
+    kept.drain(..surplus);
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Cursor, Read as _};
+
     use super::{KEPT, Tail};
 
     #[test]
     fn only_the_end_is_kept() {
-        let tail = Tail::default();
-        tail.push(&vec![b'a'; 10 * KEPT]);
-        tail.push(b"end");
-        let text = tail.text();
+        let text = Cursor::new(vec![b'a'; 10 * KEPT]).chain(Cursor::new(b"end"));
+        let text = Tail::of(text).unwrap().text();
         assert_eq!(text.len(), KEPT);
         assert!(text.ends_with("aaend"));
     }
