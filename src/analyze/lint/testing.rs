@@ -1,6 +1,9 @@
 //! Small policy sets for the tests of lints.
 
 #[cfg(test)]
+pub(in crate::analyze) use tests::{Set, codes};
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::ops::Range;
@@ -79,11 +82,7 @@ mod tests {
 
         /// The findings of its lints, by place.
         pub(in crate::analyze) fn lint(mut self) -> Vec<Finding> {
-            let manifests = if self.files.contains_key("demo.yaml") {
-                "manifests: [demo.yaml]\n"
-            } else {
-                ""
-            };
+            let manifests = if self.files.contains_key("demo.yaml") { "manifests: [demo.yaml]\n" } else { "" };
             let guardrails = if self.guardrail.is_some() { "guardrails: [\"g.cedar\"]\n" } else { "" };
             let config =
                 format!("polctl: v1\nset: demo\npolicies: [{}]\n{manifests}{guardrails}", self.maps.join(", "));
@@ -127,6 +126,3 @@ mod tests {
         findings.iter().map(|f| f.code.as_str()).collect()
     }
 }
-
-#[cfg(test)]
-pub(in crate::analyze) use tests::{Set, codes};
