@@ -95,7 +95,7 @@ const ONE_VERSION: &[(Code, &str, &str, &str)] = &[
         Code::SHADOWED,
         "commands",
         "## Tier 0\n- `git {log,show}`\n## Tier 3\n- `git log **`\n- `git show **`",
-        "## Tier 0\n- `git {log,show,diff}`\n## Tier 3\n- `git log **`\n- `git show **`",
+        "## Tier 0\n- `git {log,show,diff}`\n## Tier 3\n- `git log **`\n  - why: a\n- `git show **`",
     ),
     (
         Code::CONTRADICTION,
@@ -103,7 +103,7 @@ const ONE_VERSION: &[(Code, &str, &str, &str)] = &[
         "## Tier 0\n- `ls **`\n## Tier 2\n- `ls  **`",
         "## Tier 0\n- `ls **`\n## Tier 2\n- `ls ** `\n  - with: `-R`",
     ),
-    (Code::DUPLICATE_RULE, "commands", "## Tier 0\n- `ls **`\n- `ls **`", "## Tier 0\n- `ls **`\n- `ls`"),
+    (Code::DUPLICATE_RULE, "commands", "## Tier 0\n- `ls **`\n- `ls **`", "## Tier 0\n- `ls **`\n- `cat -n`"),
     (
         Code::REDUNDANT_RULE,
         "commands",

@@ -1,32 +1,28 @@
 //! Rules without effect: those that match nothing, that stricter rules wholly cover, or whose
 //! permission a guardrail always stops.
 
+use super::View;
 use super::stopped::{Stopped, related, stopped, undecided};
-use super::{AnalyzeError, View, on_behalf_of};
-use crate::analyze::sample::sample;
 use crate::compile::{Atom, Effect, Expr, Origin, Policy};
 use crate::diag::{Code, Finding};
-use crate::model::{RUNGS, Request, Rule, Surface};
+use crate::model::{Facts, RUNGS, Request, Rule, Surface};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     for (index, rule) in view.rules() {
         let restricting = || view.of_rule(index).iter().copied().find(|p| p.effect == Effect::Forbid);
         let Some(policy) = view.permit_of(index, rule).or_else(restricting) else { continue };
-        out.extend(judge(view, rule, policy));
+        out.extend(judge(view, (index, rule), policy));
     }
-    Ok(())
 }
 
-fn judge(view: &View<'_>, rule: &Rule, policy: &Policy) -> Option<Finding> {
+fn judge(view: &View<'_>, (index, rule): (usize, &Rule), policy: &Policy) -> Option<Finding> {
     let permits = policy.effect == Effect::Permit;
     let rung = rule.tier.number().min(RUNGS - 1);
-    let against = |request: &Request| if permits { view.forbids(request, rung) } else { Vec::new() };
-    if let Some(request) = sample(rule).map(|request| on_behalf_of(rule, request))
-        && policy.holds(&request.facts(view.zones))
-        && against(&request).is_empty()
-    {
+    let forbids = |facts: &Facts| if permits { view.forbids(rule.surface, facts, rung) } else { Vec::new() };
+    if view.sample(index, rule).is_some_and(|facts| policy.holds(facts) && forbids(facts).is_empty()) {
         return None;
     }
+    let against = |request: &Request| forbids(&request.facts(view.zones));
     // A restricting rule that only an unknown word could meet restricts nothing that one can name.
     let known = Expr::from(Atom::AllKnown);
     let mut require: Vec<&Expr> = policy.clauses.iter().collect();

@@ -1,12 +1,12 @@
 //! `match` and `no match` beside a rule: promises that are checked at every run.
 
-use super::{AnalyzeError, View, on_behalf_of};
+use super::{View, on_behalf_of};
 use crate::compile::{Effect, Policy};
 use crate::decide::{Setting, requests, why_not};
 use crate::diag::{Code, Finding};
 use crate::model::{Example, Facts, Rule, Tier};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     let setting = Setting {
         trusted_dirs: &view.compiled.set.config.trusted_dirs,
         zones: view.zones,
@@ -30,7 +30,6 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             }
         }
     }
-    Ok(())
 }
 
 /// An example may be several commands; the rule must match one of them, or none.

@@ -5,6 +5,8 @@
 //! program does with a plain operand, which is a script or a target, and what the rule names. Each
 //! witness is a line that Cedar lets through at tier 0 or 1.
 
+use std::collections::HashMap;
+
 use super::{AnalyzeError, View, on_behalf_of};
 use crate::analyze::sample::words;
 use crate::decide::{Decider, Setting, judge};
@@ -20,6 +22,9 @@ const BUILDERS: [&str; 12] =
 
 /// Sub-commands behind which stands what is run: a script of the project, a program, a package.
 const RUNNERS: [&str; 6] = ["dlx", "exec", "run", "run-script", "start", "x"];
+
+/// What the table says of programs that were asked for: to find that it knows one not takes long.
+type Known = HashMap<String, Option<&'static Program<'static>>>;
 
 /// What a wildcard reaches.
 enum Reach {
@@ -37,9 +42,10 @@ enum Reach {
 
 pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
     let mut decider: Option<Decider<'_>> = None;
+    let mut known = Known::new();
     for (index, rule) in view.rules().filter(|(_, r)| r.surface == Surface::Commands && r.tier < Tier::UNMATCHED) {
         let Some(permit) = view.permit_of(index, rule) else { continue };
-        for (request, reach) in candidates(rule) {
+        for (request, reach) in candidates(rule, &mut known) {
             if !permit.holds(&request.facts(view.zones)) {
                 continue;
             }
@@ -103,17 +109,21 @@ fn finding(rule: &Rule, request: &Request, reach: &Reach, tier: u8) -> Finding {
 }
 
 /// Requests that would show it, most telling first.
-fn candidates(rule: &Rule) -> Vec<(Request, Reach)> {
+fn candidates(rule: &Rule, known: &mut Known) -> Vec<(Request, Reach)> {
     let Matcher::Command { pattern, .. } = &rule.matcher else { return Vec::new() };
     let Some(Request::Command(plain)) = words(rule, false).map(|request| on_behalf_of(rule, request)) else {
         return Vec::new();
     };
     let mut out = Vec::new();
     for name in programs(pattern) {
+        let known = *known.entry(name.to_owned()).or_insert_with(|| program(name));
+        if known.is_none() && !BUILDERS.contains(&name) {
+            continue;
+        }
         let mut base = plain.clone();
-        base.program = name.to_owned();
-        of_operand(pattern, &base, &mut out);
-        out.extend(program(name).into_iter().flat_map(|known| of_options(rule, known, &base)));
+        name.clone_into(&mut base.program);
+        of_operand(pattern, known, &base, &mut out);
+        out.extend(known.into_iter().flat_map(|known| of_options(rule, known, &base)));
     }
     out
 }
@@ -127,9 +137,13 @@ fn programs(pattern: &CommandPattern) -> Vec<&str> {
 }
 
 /// What an operand that the pattern leaves open is to the program.
-fn of_operand(pattern: &CommandPattern, base: &CommandRequest, out: &mut Vec<(Request, Reach)>) {
+fn of_operand(
+    pattern: &CommandPattern,
+    known: Option<&Program<'_>>,
+    base: &CommandRequest,
+    out: &mut Vec<(Request, Reach)>,
+) {
     let name = base.program.as_str();
-    let known = program(name);
     let mut with_operand = base.clone();
     if pattern.rest {
         with_operand.words.push(Word::Known("x".into()));

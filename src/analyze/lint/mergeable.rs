@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{AnalyzeError, View, says_nothing_of_its_own};
+use super::redundant::within;
+use super::{View, says_nothing_of_its_own};
 use crate::diag::{Code, Finding};
 use crate::model::{CommandPattern, Glob, Item, Matcher, Rule};
 
@@ -29,7 +30,7 @@ enum Part {
     Program,
 }
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     let mut groups: HashMap<(Part, String), Vec<usize>> = HashMap::new();
     for (index, rule) in view.rules().filter(|(_, rule)| is_eligible(rule)) {
         for part in parts(rule) {
@@ -51,13 +52,11 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
         if rules.iter().any(|index| told.contains(index)) {
             continue;
         }
-        let members: Vec<&Rule> = rules.iter().filter_map(|index| view.compiled.set.rules.get(*index)).collect();
-        if let Some(finding) = finding(part, &members) {
+        if let Some(finding) = finding(view, part, &rules) {
             out.push(finding);
             told.extend(rules);
         }
     }
-    Ok(())
 }
 
 /// Whether a rule is written so that another could take it in.
@@ -88,7 +87,8 @@ fn alternatives(rule: &Rule, part: Part) -> Option<BTreeSet<String>> {
     let of = |globs: &[Glob]| (!globs.iter().any(Glob::is_any)).then(|| globs.iter().map(Glob::to_string).collect());
     match (&rule.matcher, part) {
         (Matcher::Command { pattern, .. }, Part::Word(at)) => of(pattern.words.get(at)?),
-        (Matcher::Command { pattern, .. }, Part::Program) => of(&pattern.programs),
+        // Who writes a group of programs has grouped them.
+        (Matcher::Command { pattern, .. }, Part::Program) if pattern.programs.len() == 1 => of(&pattern.programs),
         (Matcher::Command { with, .. }, Part::With(at)) => Some(with.get(at)?.iter().map(Item::to_string).collect()),
         (Matcher::Egress { pattern, .. }, Part::Methods) => Some(pattern.methods.iter().cloned().collect()),
         _ => None,
@@ -121,23 +121,19 @@ fn runs(part: Part, rules: Vec<usize>) -> Vec<(Part, Vec<usize>)> {
 }
 
 /// The finding about rules that could be one, at the last of them.
-fn finding(part: Part, rules: &[&Rule]) -> Option<Finding> {
-    let own: Vec<BTreeSet<String>> = rules.iter().map(|rule| alternatives(rule, part)).collect::<Option<_>>()?;
+fn finding(view: &View<'_>, part: Part, rules: &[usize]) -> Option<Finding> {
+    let members: Vec<&Rule> = rules.iter().filter_map(|index| view.compiled.set.rules.get(*index)).collect();
+    let own: Vec<BTreeSet<String>> = members.iter().map(|rule| alternatives(rule, part)).collect::<Option<_>>()?;
     let all: BTreeSet<&String> = own.iter().flatten().collect();
-    // One that another takes in is redundant, which is another lint's finding.
-    let taken_in = own
-        .iter()
-        .enumerate()
-        .any(|(at, few)| own.iter().enumerate().any(|(other, many)| at != other && few.is_subset(many)));
-    let (last, before) = rules.split_last()?;
-    if taken_in || all.len() > MAX_ALTERNATIVES {
+    if all.len() > MAX_ALTERNATIVES || one_takes_another_in(view, rules) {
         return None;
     }
-    let (differ, merged) = (difference(part), merged(rules, part)?);
+    let (last, before) = members.split_last()?;
+    let (differ, merged) = (difference(part), merged(&members, part)?);
     let mut finding = Finding::new(
         Code::MERGEABLE,
         last.span,
-        format!("{} rules differ in {differ} only, and could be one: {merged}", rules.len()),
+        format!("{} rules differ only in {differ}, and could be one: {merged}", rules.len()),
     )
     .help("write them as one, and let `polctl diff` show that nothing else changes; a rule with a `why` or an example of its own is left alone");
     for rule in before {
@@ -146,9 +142,15 @@ fn finding(part: Part, rules: &[&Rule]) -> Option<Finding> {
     Some(finding)
 }
 
+/// Whether a rule is redundant beside another one: that is another lint's finding.
+fn one_takes_another_in(view: &View<'_>, rules: &[usize]) -> bool {
+    let takes_in = |own: &usize, other: &usize| own != other && within(view.of_rule(*own), view.of_rule(*other));
+    rules.iter().any(|own| rules.iter().any(|other| takes_in(own, other)))
+}
+
 fn difference(part: Part) -> String {
     match part {
-        Part::Word(at) => format!("word {}", at.saturating_add(1)),
+        Part::Word(at) => format!("word {} behind the program", at.saturating_add(1)),
         Part::With(_) => "one `with`".into(),
         Part::Methods => "their methods".into(),
         Part::Program => "their program".into(),
@@ -208,27 +210,27 @@ mod tests {
             (
                 "commands",
                 "## Tier 0\n- `git log **`\n- `git show **`",
-                "2 rules differ in word 1 only, and could be one: `git {log,show} **`",
+                "2 rules differ only in word 1 behind the program, and could be one: `git {log,show} **`",
             ),
             (
                 "commands",
                 "## Tier 0\n- `git log **`\n- `ls **`\n- `git {diff,show} **`\n- `git blame **`",
-                "3 rules differ in word 1 only, and could be one: `git {blame,diff,log,show} **`",
+                "3 rules differ only in word 1 behind the program, and could be one: `git {blame,diff,log,show} **`",
             ),
             (
                 "commands",
                 "## Tier 0\n- `cat **`\n- `head **`",
-                "2 rules differ in their program only, and could be one: `{cat,head} **`",
+                "2 rules differ only in their program, and could be one: `{cat,head} **`",
             ),
             (
                 "commands",
                 "## Tier 3\n- `git push **`\n  - with: `-f`\n- `git push **`\n  - with: `--mirror`",
-                "2 rules differ in one `with` only, and could be one: `git push **` with `--mirror`, `-f`",
+                "2 rules differ only in one `with`, and could be one: `git push **` with `--mirror`, `-f`",
             ),
             (
                 "egress",
                 "## Tier 0\n- `GET https://a.example/**`\n- `HEAD https://a.example/**`",
-                "2 rules differ in their methods only, and could be one: `GET,HEAD https://a.example/**`",
+                "2 rules differ only in their methods, and could be one: `GET,HEAD https://a.example/**`",
             ),
         ] {
             assert_eq!(messages(surface, body), [want], "{body}");
@@ -252,6 +254,9 @@ mod tests {
             "## Tier 0\n- `cat **`\n- `git log **`\n- `head **`",
             // What takes in the other is redundant.
             "## Tier 0\n- `git log **`\n- `git {log,show} **`",
+            // Groups of programs, and another name of one option.
+            "## Tier 4\n- `{scp,ssh} **`\n- `{nc,socat} **`",
+            "## Tier 2\n- `rm **`\n  - with: `-r`\n- `rm **`\n  - with: `--recursive`",
             // More than one reads.
             "## Tier 0\n- `a {b,c,d,e} **`\n- `a {f,g,h,i} **`\n- `a {j,k,l} **`",
         ] {

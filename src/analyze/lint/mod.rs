@@ -20,34 +20,42 @@ mod sudo_escape;
 mod sudo_path;
 mod vacuous;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::AnalyzeError;
 use super::exact::Space;
+use super::sample::sample;
 use crate::compile::{Compiled, Effect, Origin, Policy, PolicyIndex};
 use crate::diag::Finding;
 use crate::model::{Facts, Request, Rule, Surface, ZoneMatcher};
 use crate::source::{SourceMap, Span};
 
 /// A lint: adds what it finds.
-type Lint = for<'v, 'a> fn(&'v View<'a>, &mut Vec<Finding>) -> Result<(), AnalyzeError>;
+#[derive(Clone, Copy)]
+enum Lint {
+    /// By the rules and their conditions.
+    Plain(for<'v, 'a> fn(&'v View<'a>, &mut Vec<Finding>)),
+    /// With the help of Cedar, which may find a defect.
+    Cedar(for<'v, 'a> fn(&'v View<'a>, &mut Vec<Finding>) -> Result<(), AnalyzeError>),
+}
 
 /// Every lint, in the order in which they run. What is shown is sorted by place.
 const LINTS: &[Lint] = &[
-    repeated::lint,
-    redundant::lint,
-    mergeable::lint,
-    program_wildcard::lint,
-    positional_option::lint,
-    executes::lint,
-    sudo_path::lint,
-    sudo_escape::lint,
-    egress_wildcard::lint,
-    examples::lint,
-    effect::lint,
-    raised::lint,
-    vacuous::lint,
-    ladder::lint,
+    Lint::Plain(repeated::lint),
+    Lint::Plain(redundant::lint),
+    Lint::Plain(mergeable::lint),
+    Lint::Plain(program_wildcard::lint),
+    Lint::Plain(positional_option::lint),
+    Lint::Cedar(executes::lint),
+    Lint::Plain(sudo_path::lint),
+    Lint::Plain(sudo_escape::lint),
+    Lint::Plain(egress_wildcard::lint),
+    Lint::Plain(examples::lint),
+    Lint::Plain(effect::lint),
+    Lint::Plain(raised::lint),
+    Lint::Plain(vacuous::lint),
+    Lint::Cedar(ladder::lint),
 ];
 
 /// Judges one version: examples, rules and guardrails without effect, and rules that are too
@@ -61,7 +69,10 @@ pub fn lint(compiled: &Compiled, map: &SourceMap) -> Result<Vec<Finding>, Analyz
     let view = View::new(compiled, map, &zones);
     let mut out = Vec::new();
     for lint in LINTS {
-        lint(&view, &mut out)?;
+        match lint {
+            Lint::Plain(lint) => lint(&view, &mut out),
+            Lint::Cedar(lint) => lint(&view, &mut out)?,
+        }
     }
     Ok(out)
 }
@@ -73,6 +84,9 @@ struct View<'a> {
     zones: &'a ZoneMatcher,
     index: PolicyIndex,
     by_rule: HashMap<usize, Vec<&'a Policy>>,
+    /// For each rule the facts of a plain request, made when they are first asked for: that is
+    /// most of what a lint of an ordinary rule costs.
+    samples: Vec<OnceCell<Option<Facts>>>,
 }
 
 impl<'a> View<'a> {
@@ -83,7 +97,8 @@ impl<'a> View<'a> {
                 by_rule.entry(index).or_default().push(policy);
             }
         }
-        View { compiled, map, zones, index: PolicyIndex::new(&compiled.policies), by_rule }
+        let samples = vec![OnceCell::new(); compiled.set.rules.len()];
+        View { compiled, map, zones, index: PolicyIndex::new(&compiled.policies), by_rule, samples }
     }
 
     /// The rules with their numbers.
@@ -124,12 +139,16 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The forbids that stop a request at a rung.
-    fn forbids(&self, request: &Request, rung: u8) -> Vec<&'a Policy> {
-        let facts = request.facts(self.zones);
-        self.candidates(request.surface(), &facts)
-            .filter(|p| p.effect == Effect::Forbid && p.rungs.contains(&rung) && p.holds(&facts))
-            .collect()
+    /// The facts of a request that plainly is about a rule; most rules have one.
+    fn sample(&self, index: usize, rule: &Rule) -> Option<&Facts> {
+        let made = || sample(rule).map(|request| on_behalf_of(rule, request).facts(self.zones));
+        self.samples.get(index)?.get_or_init(made).as_ref()
+    }
+
+    /// The forbids that stop what has these facts at a rung.
+    fn forbids(&self, surface: Surface, facts: &Facts, rung: u8) -> Vec<&'a Policy> {
+        let at_rung = |p: &&Policy| p.effect == Effect::Forbid && p.rungs.contains(&rung);
+        self.candidates(surface, facts).filter(|p| at_rung(p) && p.holds(facts)).collect()
     }
 
     /// A guardrail in words, with its place where it is written by hand.

@@ -1,10 +1,10 @@
 //! A restricting rule that looks for an option in one place only.
 
-use super::{AnalyzeError, View};
+use super::View;
 use crate::diag::{Code, Finding};
 use crate::model::{Matcher, Piece, Tier};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     for (_, rule) in view.rules() {
         let Matcher::Command { pattern, .. } = &rule.matcher else { continue };
         if rule.tier < Tier::UNMATCHED || !pattern.rest {
@@ -21,5 +21,4 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             );
         }
     }
-    Ok(())
 }

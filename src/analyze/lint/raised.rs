@@ -2,7 +2,7 @@
 //! behind `sudo`, too (docs/command-lines.md), so the sudo rule is shadowed across surfaces.
 
 use super::stopped::{Stopped, related, stopped, undecided};
-use super::{AnalyzeError, View, on_behalf_of};
+use super::{View, on_behalf_of};
 use crate::analyze::sample::words;
 use crate::compile::{Atom, Expr, SetAttr};
 use crate::diag::{Code, Finding};
@@ -11,9 +11,9 @@ use crate::model::{RUNGS, Request, Rule, Surface, Tier};
 /// What denies a command behind `sudo`: forbids at the highest rung.
 const DENIED: u8 = RUNGS - 1;
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     if !view.compiled.set.surfaces.contains_key(&Surface::Commands) {
-        return Ok(());
+        return;
     }
     for (index, rule) in view.rules().filter(|(_, r)| r.surface == Surface::Sudo && r.tier < Tier::DENY) {
         let Some(permit) = view.permit_of(index, rule) else { continue };
@@ -24,10 +24,9 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
         let conditions: Vec<Expr> = permit.clauses.iter().map(of_commands).chain([behind]).collect();
         out.extend(judge(view, rule, &conditions));
     }
-    Ok(())
 }
 
-fn judge<'a>(view: &View<'a>, rule: &Rule, conditions: &[Expr]) -> Option<Finding> {
+fn judge(view: &View<'_>, rule: &Rule, conditions: &[Expr]) -> Option<Finding> {
     let require: Vec<&Expr> = conditions.iter().collect();
     match stopped(&view.space(Surface::Commands), &require, &|request| against(view, request)) {
         // With none, no request matches the rule, and that is another lint's finding.
@@ -47,7 +46,7 @@ fn judge<'a>(view: &View<'a>, rule: &Rule, conditions: &[Expr]) -> Option<Findin
 }
 
 fn against<'a>(view: &View<'a>, request: &Request) -> Vec<&'a crate::compile::Policy> {
-    view.forbids(request, DENIED)
+    view.forbids(Surface::Commands, &request.facts(view.zones), DENIED)
 }
 
 /// The command of a sudo request as the map of commands sees it.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{AnalyzeError, View};
+use super::View;
 use crate::diag::{Code, Finding};
 use crate::model::{Rule, Surface};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     let mut seen: HashMap<(Surface, String), &Rule> = HashMap::new();
     for (_, rule) in view.rules() {
         let first = *seen.entry((rule.surface, rule.normalised())).or_insert(rule);
@@ -14,7 +14,6 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             out.push(if first.tier == rule.tier { duplicate(first, rule) } else { contradiction(first, rule) });
         }
     }
-    Ok(())
 }
 
 fn duplicate(first: &Rule, rule: &Rule) -> Finding {

@@ -61,13 +61,13 @@ pub(super) fn undecided(span: Span, what: &str) -> Finding {
 pub(super) fn related(view: &View<'_>, mut finding: Finding, by: &[&Policy]) -> Finding {
     let mut seen = std::collections::BTreeSet::new();
     for policy in by {
-        let (label, span) = match view.compiled.rule_of(policy) {
-            Some(rule) => (format!("tier {} of the {} map", rule.tier, rule.surface), Some(rule.span)),
-            None => {
+        let (label, span) = view.compiled.rule_of(policy).map_or_else(
+            || {
                 let (name, span) = view.guardrail(policy);
-                (format!("{name} stops a part of it"), span)
-            }
-        };
+                (format!("{name} stops it, or a part of it"), span)
+            },
+            |rule| (format!("tier {} of the {} map", rule.tier, rule.surface), Some(rule.span)),
+        );
         if let Some(span) = span.filter(|span| seen.insert(*span)) {
             finding = finding.related(span, label);
         }

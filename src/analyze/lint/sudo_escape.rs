@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{AnalyzeError, View};
+use super::View;
 use crate::diag::{Code, Finding};
 use crate::model::{CommandPattern, Escape, Glob, Item, Matcher, Rule, Surface, Tier, escapes, is_interactive};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     for (_, rule) in view.rules().filter(|(_, rule)| rule.surface == Surface::Sudo && rule.tier < Tier::DENY) {
         let Matcher::Command { pattern, only, .. } = &rule.matcher else { continue };
         match pattern.programs.iter().filter_map(Glob::as_literal).find(|p| is_interactive(p)) {
@@ -15,7 +15,6 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             None => escaping(rule, pattern, only.as_deref(), out),
         }
     }
-    Ok(())
 }
 
 fn interactive(rule: &Rule, program: &str) -> Finding {

@@ -1,10 +1,10 @@
 //! A wildcard in a path of a sudo rule (DESIGN 3.5).
 
-use super::{AnalyzeError, View};
+use super::View;
 use crate::diag::{Code, Finding};
 use crate::model::{Glob, Matcher, Piece, Surface, Tier};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     for (_, rule) in view.rules().filter(|(_, rule)| rule.surface == Surface::Sudo && rule.tier < Tier::DENY) {
         let Matcher::Command { pattern, .. } = &rule.matcher else { continue };
         if let Some(glob) = pattern.words.iter().flatten().find(|glob| is_open_path(glob)) {
@@ -16,7 +16,6 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             );
         }
     }
-    Ok(())
 }
 
 fn is_open_path(glob: &Glob) -> bool {

@@ -1,6 +1,9 @@
 //! Small policy sets for the tests of lints.
 
 #[cfg(test)]
+pub(in crate::analyze) use tests::{Set, codes};
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::ops::Range;
@@ -123,6 +126,3 @@ mod tests {
         findings.iter().map(|f| f.code.as_str()).collect()
     }
 }
-
-#[cfg(test)]
-pub(in crate::analyze) use tests::{Set, codes};

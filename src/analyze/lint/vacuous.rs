@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use super::View;
 use super::stopped::undecided;
-use super::{AnalyzeError, View};
 use crate::analyze::exact::{Bound, Outcome};
 use crate::compile::{Effect, Expr, Origin, Policy};
 use crate::diag::{Code, Finding};
 
-pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), AnalyzeError> {
+pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     let mut of: BTreeMap<usize, Vec<&Policy>> = BTreeMap::new();
     for policy in &view.compiled.policies {
         if let (Origin::Guardrail(index), Effect::Forbid) = (policy.origin, policy.effect) {
@@ -32,7 +32,6 @@ pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) -> Result<(), Analyz
             None => out.push(undecided(guardrail.span, &format!("`{}` can hold for a request", guardrail.id))),
         }
     }
-    Ok(())
 }
 
 /// Whether one of them holds for some request; `None` where that was not found out.
