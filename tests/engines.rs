@@ -15,6 +15,7 @@
 )]
 
 mod common;
+mod solver_common;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use common::maps::{RuleText, files, rule, settings};
 use common::{Files, Tape, cedar, finish, nightly, parsed, requests, runner};
 use polctl::analyze::smt::Engine;
-use polctl::analyze::smt::solver::{Limits, Located, Places};
+use polctl::analyze::smt::solver::{Limits, Places};
 use polctl::analyze::{Engines, diff_by};
 use polctl::compile::{Compiled, compile, parse_guardrails};
 use polctl::decide::Decider;
@@ -72,20 +73,10 @@ const UNREAD: [&[&str]; 3] = [
     ],
 ];
 
-fn places() -> Places {
-    let variable = |name: &str| std::env::var_os(name);
-    Places {
-        own_variable: variable("POLCTL_SOLVER"),
-        cvc5_variable: variable("CVC5"),
-        path: variable("PATH"),
-        ..Places::default()
-    }
-}
-
 /// The engine; without a solver the test fails, and says what to install.
 fn symbolic() -> Engine {
-    assert!(Located::find(&places()).is_ok(), "install cvc5 (Debian: cvc5) or run `polctl solver install`");
-    Engine::new(places(), Limits::USUAL)
+    solver_common::solver();
+    Engine::new(solver_common::places(), Limits::USUAL)
 }
 
 /// Rules, and the guardrails beside them.

@@ -23,15 +23,19 @@ pub fn in_cache(cache: &Path) -> Places {
     Places { cache: Some(cache.into()), polctl, ..Places::default() }
 }
 
-/// The solver of this machine: as `polctl` finds it, else the libraries.
-pub fn solver() -> Located {
-    let places = Places {
+/// Where the solver of this machine is looked for: as `polctl` does, else the libraries.
+pub fn places() -> Places {
+    Places {
         own_variable: std::env::var_os("POLCTL_SOLVER"),
         cvc5_variable: std::env::var_os("CVC5"),
         path: std::env::var_os("PATH"),
         ..in_cache(&cache())
-    };
-    Located::find(&places)
+    }
+}
+
+/// The solver of this machine.
+pub fn solver() -> Located {
+    Located::find(&places())
         .unwrap_or_else(|error| panic!("{error}: install cvc5 (Debian: cvc5) or run `scripts/solver`"))
 }
 
