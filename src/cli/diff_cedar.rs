@@ -28,6 +28,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let old = load(Path::new(&args.old), "policies")?;
     let old_links = cedar.old_links.as_deref().map(|path| load(path, "links")).transpose()?;
     let mut reader = PlainReader::default();
+    reader.prepare(&[old, new], &map);
     let texts = PlainTexts { policies: new, schema: new_schema.unwrap_or(old_schema), links: new_links };
     let new = reader.read(texts, &map, &mut findings);
     let texts = PlainTexts { policies: old, schema: old_schema, links: old_links };

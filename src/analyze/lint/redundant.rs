@@ -1,9 +1,9 @@
 //! Rules that say nothing new: whatever they permit and restrict, another rule of the same tier
 //! permits and restricts.
 //!
-//! Told by the shape of the conditions alone, without a search: what it says is sure, and it
-//! does not see everything, least of all among a thousand rules about one program. A rule with a reason, an example or an id of its own is there on
-//! purpose.
+//! Told by the shape of the conditions alone, without a search: what it says is sure, and it does
+//! not see everything, least of all among a thousand rules about one program. A rule with a
+//! reason, an example or an id of its own is there on purpose.
 
 use std::collections::BTreeSet;
 

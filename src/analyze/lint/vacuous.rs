@@ -13,7 +13,10 @@ use crate::diag::{Code, Finding};
 pub(super) fn lint(view: &View<'_>, out: &mut Vec<Finding>) {
     let mut of: BTreeMap<usize, Vec<&Policy>> = BTreeMap::new();
     for policy in &view.compiled.policies {
-        if let (Origin::Guardrail(index), Effect::Forbid) = (policy.origin, policy.effect) {
+        let unread = |index| view.compiled.opaque.iter().any(|(_, opaque)| *opaque == index);
+        if let (Origin::Guardrail(index), Effect::Forbid) = (policy.origin, policy.effect)
+            && !unread(index)
+        {
             of.entry(index).or_default().push(policy);
         }
     }

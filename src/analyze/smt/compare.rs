@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use cedar_policy::{RequestEnv, Schema};
 use cedar_policy_symcc::CompiledSchema;
 
-use super::question::{Answer, Asked, Cause, Realness, Version, name};
+use super::question::{Answer, Asked, Cause, Known, Realness, Version, name};
 use super::{Engine, SmtError};
 use crate::compile::Effect;
 
@@ -33,6 +33,7 @@ pub(crate) fn newly_allowed(
     let mut out = Vec::new();
     let mut environments: Vec<RequestEnv> = schema.request_envs().collect();
     environments.sort_by_key(name);
+    let mut known = Known::default();
     let mut compiled: Option<CompiledSchema> = None;
     for environment in environments {
         let mut causes = causes(&environment, from, to);
@@ -45,7 +46,8 @@ pub(crate) fn newly_allowed(
         }
         let Some(compiled) = &compiled else { continue };
         let symbols = compiled.sym_env(&environment).map_err(|e| SmtError::Defect { what: e.to_string() })?;
-        let mut asked = Asked { engine, schema, environment: &environment, symbols: &symbols, from, to };
+        let mut asked =
+            Asked { known: &mut known, engine, schema, environment: &environment, symbols: &symbols, from, to };
         for cause in causes {
             let answer = asked.ask(cause, real)?;
             if !matches!(answer, Answer::None) {

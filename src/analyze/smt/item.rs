@@ -42,6 +42,7 @@ pub(crate) struct Item<'a> {
     pub(crate) meaning: u64,
     demands: Demands,
     policy: OnceCell<Policy>,
+    blind: OnceCell<bool>,
     source: Source<'a>,
 }
 
@@ -60,7 +61,7 @@ impl<'a> Item<'a> {
         };
         let demands = demands(&inner.condition());
         let source = Box::new(|| Err(SmtError::Defect { what: "a parsed policy is missing".into() }));
-        Item { effect, actions, meaning, demands, policy: OnceCell::from(policy), source }
+        Item { effect, actions, meaning, demands, policy: OnceCell::from(policy), blind: OnceCell::new(), source }
     }
 
     /// A policy that is made when it is needed. `demands`: places with the literals that they
@@ -78,7 +79,15 @@ impl<'a> Item<'a> {
             .map(|(path, values)| (path.to_owned(), values.into_iter().map(text).collect()))
             .collect();
         let source: Source<'a> = Box::new(source);
-        Item { effect, actions: Actions::Of(actions), meaning, demands, policy: OnceCell::new(), source }
+        Item {
+            effect,
+            actions: Actions::Of(actions),
+            meaning,
+            demands,
+            policy: OnceCell::new(),
+            blind: OnceCell::new(),
+            source,
+        }
     }
 
     /// Its Cedar.
@@ -88,6 +97,20 @@ impl<'a> Item<'a> {
         }
         let made = (self.source)()?;
         Ok(self.policy.get_or_init(|| made))
+    }
+
+    /// Whether it says nothing of who asks and about what, so that it means the same for all
+    /// types of both.
+    pub(super) fn is_blind(&self) -> bool {
+        *self.blind.get_or_init(|| {
+            self.policy().is_ok_and(|policy| {
+                let inner: &ast::Policy = policy.as_ref();
+                let condition = inner.condition();
+                !condition
+                    .subexpressions()
+                    .any(|e| matches!(e.expr_kind(), ExprKind::Var(Var::Principal | Var::Resource)))
+            })
+        })
     }
 
     /// Whether no request can satisfy both, by shape alone.

@@ -6,9 +6,12 @@
 //! takes requests away. The entities of a counterexample are those that the policies of the
 //! question speak of, so other policies may fail to be evaluated on it: they join too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use cedar_policy::{Authorizer, Decision, Entities, Entity, Policy, PolicyId, PolicySet, Request, RequestEnv, Schema};
+use cedar_policy::{
+    Authorizer, Decision, Entities, Entity, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet, Request,
+    RequestEnv, Schema,
+};
 use cedar_policy_symcc::{CompiledPolicy, CompiledPolicySet, Env, SymEnv};
 
 use super::item::{Groups, Index, Item};
@@ -153,7 +156,7 @@ struct Decided {
 }
 
 /// What one question is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cause {
     /// A permit of the version that permits more, by position.
     Permit(usize),
@@ -192,8 +195,19 @@ pub(crate) enum Answer {
 /// Judges whether a counterexample is a request that can occur; else says why not.
 pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<Option<crate::model::Request>, String>;
 
+/// What questions in one environment say of those in others.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Questions without a member whose policies say nothing of principal and resource: by
+    /// action, the policy that it is about, and both sets.
+    proved: HashSet<(String, Cause, Vec<usize>, Vec<usize>)>,
+    /// Counterexamples, by action and the policy that they are about.
+    found: Vec<(String, Cause, Request, Entities)>,
+}
+
 /// One direction of a comparison in one environment.
 pub(super) struct Asked<'q, 'a> {
+    pub(super) known: &'q mut Known,
     pub(super) engine: &'q mut Engine,
     pub(super) schema: &'q Schema,
     pub(super) environment: &'q RequestEnv,
@@ -205,6 +219,12 @@ pub(super) struct Asked<'q, 'a> {
 impl Asked<'_, '_> {
     /// Asks whether something is newly allowed because of a permit or a forbid that is gone.
     pub(super) fn ask(&mut self, cause: Cause, real: Realness<'_>) -> Result<Answer, SmtError> {
+        if let Some(found) = self.transplanted(cause)? {
+            return Ok(match real(&found) {
+                Ok(request) => Answer::Found(Box::new(Counterexample { real: request, ..found })),
+                Err(why) => Answer::Unreal(why),
+            });
+        }
         match cause {
             Cause::Permit(at) => self.refine(cause, &[at], real),
             Cause::Gone(at) => {
@@ -223,6 +243,42 @@ impl Asked<'_, '_> {
                 }
                 Ok(Answer::None)
             }
+        }
+    }
+
+    /// A counterexample of another environment with the same action, made one of this by the
+    /// types of principal and resource, where Cedar says that it is one.
+    fn transplanted(&self, cause: Cause) -> Result<Option<Counterexample>, SmtError> {
+        let action = self.environment.action().to_string();
+        let found = self.known.found.iter().find(|(of, about, ..)| *of == action && *about == cause);
+        let Some((_, _, request, entities)) = found else { return Ok(None) };
+        let of_type = |uid: Option<&EntityUid>, kind: &EntityTypeName| {
+            uid.map(|uid| EntityUid::from_type_name_and_id(kind.clone(), uid.id().clone()))
+        };
+        let principal = of_type(request.principal(), self.environment.principal());
+        let resource = of_type(request.resource(), self.environment.resource());
+        let (Some(principal), Some(resource), Some(context)) = (principal, resource, request.context()) else {
+            return Ok(None);
+        };
+        let made =
+            Request::new(principal, self.environment.action().clone(), resource, context.clone(), Some(self.schema));
+        let Ok(request) = made else { return Ok(None) };
+        let (after, before) = (self.to.decide(&request, entities)?, self.before(&request, entities)?);
+        let sure = after.errors.is_empty() && before.errors.is_empty();
+        Ok((after.allowed && !before.allowed && sure).then(|| Counterexample {
+            request,
+            entities: entities.clone(),
+            permits: after.reasons,
+            stopped_by: before.reasons,
+            real: None,
+        }))
+    }
+
+    /// What the other version decides; what it does not know is denied.
+    fn before(&self, request: &Request, entities: &Entities) -> Result<Decided, SmtError> {
+        match self.known_before() {
+            true => self.from.decide(request, entities),
+            false => Ok(Decided { allowed: false, reasons: Vec::new(), errors: Vec::new() }),
         }
     }
 
@@ -257,10 +313,7 @@ impl Asked<'_, '_> {
                 Err(reason) => return Ok(Answer::Open(reason)),
             };
             let after = self.to.decide(&found.request, &found.entities)?;
-            let before = match self.known_before() {
-                true => self.from.decide(&found.request, &found.entities)?,
-                false => Decided { allowed: false, reasons: Vec::new(), errors: Vec::new() },
-            };
+            let before = self.before(&found.request, &found.entities)?;
             let of = |version: &Version<'_>, positions: &[usize], effect: Effect| -> BTreeSet<usize> {
                 let items = &version.index.items;
                 positions.iter().copied().filter(|at| items.get(*at).is_some_and(|i| i.effect == effect)).collect()
@@ -292,6 +345,9 @@ impl Asked<'_, '_> {
             return Ok(match real(&counterexample) {
                 Ok(request) => {
                     counterexample.real = request;
+                    let action = self.environment.action().to_string();
+                    let Counterexample { request, entities, .. } = counterexample.clone();
+                    self.known.found.push((action, cause, request, entities));
                     Answer::Found(Box::new(counterexample))
                 }
                 Err(why) => Answer::Unreal(why),
@@ -308,6 +364,10 @@ impl Asked<'_, '_> {
         forbids: &BTreeSet<usize>,
         permitted: &BTreeSet<usize>,
     ) -> Result<Result<Option<Env>, String>, SmtError> {
+        let key = self.blind(cause, permits, forbids, permitted);
+        if key.as_ref().is_some_and(|key| self.known.proved.contains(key)) {
+            return Ok(Ok(None));
+        }
         let told = |version: &Version<'_>, at: usize| -> Result<Option<Policy>, SmtError> {
             let policy = version.told(at, self.environment, self.schema)?;
             Ok(policy.map(|policy| policy.new_id(PolicyId::new(at.to_string()))))
@@ -346,10 +406,36 @@ impl Asked<'_, '_> {
             (Err(error), _) | (_, Err(error)) => return Ok(Err(self.reason(&error))),
         };
         match self.engine.differ(&first, &second) {
+            Ok(None) => {
+                self.known.proved.extend(key);
+                Ok(Ok(None))
+            }
             Ok(found) => Ok(Ok(found)),
             Err(Failure::Unknown(reason)) => Ok(Err(reason)),
             Err(Failure::Solver(error)) => Err(error),
         }
+    }
+
+    /// What a question is, where it is the same one for all types of principal and resource.
+    fn blind(
+        &self,
+        cause: Cause,
+        permits: &[usize],
+        forbids: &BTreeSet<usize>,
+        permitted: &BTreeSet<usize>,
+    ) -> Option<(String, Cause, Vec<usize>, Vec<usize>)> {
+        if self.from.foreign.is_some() || self.to.foreign.is_some() {
+            return None;
+        }
+        let first: Vec<usize> = permits.iter().chain(forbids).copied().collect();
+        let second: Vec<usize> = permitted.iter().copied().collect();
+        let blind = |version: &Version<'_>, at: &usize| version.index.items.get(*at).is_some_and(Item::is_blind);
+        let gone = match cause {
+            Cause::Gone(at) => blind(self.from, &at),
+            Cause::Permit(_) => true,
+        };
+        let all = gone && first.iter().all(|at| blind(self.to, at)) && second.iter().all(|at| blind(self.from, at));
+        all.then(|| (self.environment.action().to_string(), cause, first, second))
     }
 
     /// Why policies cannot be told to the solver.

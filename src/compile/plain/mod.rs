@@ -87,6 +87,35 @@ pub struct PlainReader {
 }
 
 impl PlainReader {
+    /// Parses the statements of files together, each once: Cedar's lexer is costly to start. What
+    /// does not parse is left to [`PlainReader::read`], which says what is wrong with it.
+    pub fn prepare(&mut self, files: &[FileId], map: &SourceMap) {
+        let mut unique: Vec<&str> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for file in files {
+            let text = map.text(*file);
+            if !map.get(*file).is_some_and(|f| f.name.ends_with(".json")) {
+                let all = statements(text).into_iter().filter_map(|range| text.get(range));
+                unique.extend(all.filter(|statement| seen.insert(*statement)));
+            }
+        }
+        let Ok(set) = unique.join("\n").parse::<PolicySet>() else { return };
+        // Cedar numbers policies and templates in the order of the text.
+        let position = |id: &PolicyId| AsRef::<str>::as_ref(id).strip_prefix("policy")?.parse::<usize>().ok();
+        let policies = set.policies().map(|p| (position(p.id()), Statement::Policy(p.clone())));
+        let templates = set.templates().map(|t| (position(t.id()), Statement::Template(t.clone())));
+        let mut found: Vec<(usize, Statement)> =
+            policies.chain(templates).filter_map(|(at, statement)| Some((at?, statement))).collect();
+        if found.len() != unique.len() {
+            return;
+        }
+        found.sort_by_key(|(at, _)| *at);
+        for (text, (_, statement)) in unique.into_iter().zip(found) {
+            self.numbers += 1;
+            self.parsed.insert(text.into(), (statement, self.numbers));
+        }
+    }
+
     /// Reads a version. What is wrong becomes a finding, and there is no version then.
     pub fn read(&mut self, texts: PlainTexts, map: &SourceMap, sink: &mut Vec<Finding>) -> Option<Plain> {
         let before = sink.len();
