@@ -145,7 +145,7 @@ fn schema_findings(name: &str, want: &Expected, report: &Value) {
             key if key.starts_with("new_") => "is new",
             _ => "is gone",
         };
-        let last = about.rsplit(' ').next().unwrap();
+        let last = about.rsplit([' ', ':']).next().unwrap();
         assert!(told.iter().any(|m| m.contains(last) && m.contains(what)), "{name}: `{about}` {what}: {told:?}");
     }
 }

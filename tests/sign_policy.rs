@@ -64,6 +64,28 @@ fn compile_bundle(desk: &Desk) -> String {
     run.out.lines().find_map(|line| line.strip_prefix("policy_id ")).unwrap().to_owned()
 }
 
+#[test]
+fn a_base_that_compiles_to_something_else_than_it_was_signed_with_is_told() {
+    let desk = Desk::new();
+    desk.sign("a.pem", &["--initial"]).exits(0);
+    let copy = |name: &str| policy(&desk).iter().for_each(|(file, bytes)| desk.put(&format!("{name}/{file}"), bytes));
+    copy("base");
+    let check = || polctl(&["check", "-C", &desk.path("policy"), "--base", &desk.path("base")]);
+    assert!(!check().exits(0).all().contains("compiler-change"));
+    // As if an older polctl had compiled the same files to something else.
+    let mut set = payload(&desk);
+    (set.policy_id, set.polctl) = (Digest::of(b"other"), "0.0.9".into());
+    let mut envelope: Value = serde_json::from_slice(&desk.get(&format!("policy/{ENVELOPE}"))).unwrap();
+    envelope["payload"] = base64::engine::general_purpose::STANDARD.encode(set.to_bytes()).into();
+    desk.put(&format!("base/{ENVELOPE}"), envelope.to_string());
+    let told = check().exits(0).says("compiler-change");
+    assert!(told.all().contains("0.0.9"), "{}", told.all());
+    polctl(&["check", "-C", &desk.path("policy"), "--base", &desk.path("base"), "--deny", "warnings"]).exits(1);
+    // Of other files it says nothing.
+    desk.put("base/CLAUDE_CMDS.md", narrower());
+    assert!(!check().all().contains("compiler-change"));
+}
+
 // --- The flow.
 
 #[test]

@@ -136,7 +136,7 @@ mod tests {
     use super::super::testing::{Set, codes};
 
     fn head(action: &str) -> Vec<crate::diag::Finding> {
-        let text = format!("forbid (principal, {action}, resource) when {{ context.program == \"ls\" }};");
+        let text = format!("forbid (principal, {action}, resource) when {{ context.program == \"cat\" }};");
         Set::new().map("a.md", "commands", "## Tier 0\n- `ls **`").guardrail(&text).lint()
     }
 

@@ -17,11 +17,14 @@ pub(crate) use item::Item;
 pub(crate) use question::{Answer, Cause, Counterexample, Version};
 pub(crate) use real::{difference, nearest};
 
+use cedar_policy::{PolicySet, RequestEnv, Schema};
 use cedar_policy_symcc::err::Error as SymbolicError;
-use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet, Env};
+use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet, Env, SymEnv};
 
 use solver::{Limits, Located, Places, Process, SolverError};
 
+/// Stack of the symbolic compiler, in bytes; only what is used of it costs memory.
+const STACK: usize = 512 << 20;
 /// How often a solver that failed is started again. A question that it failed at stays open.
 const MAX_RESTARTS: usize = 2;
 
@@ -75,6 +78,15 @@ struct Running {
     runtime: tokio::runtime::Runtime,
 }
 
+/// What is asked: does `first` allow what `second` does not, in this environment?
+struct Question<'q> {
+    first: &'q PolicySet,
+    second: &'q PolicySet,
+    environment: &'q RequestEnv,
+    schema: &'q Schema,
+    symbols: &'q SymEnv,
+}
+
 impl Engine {
     /// An engine with the solver that is found in these places.
     pub const fn new(places: Places, limits: Limits) -> Self {
@@ -104,17 +116,31 @@ impl Engine {
     }
 
     /// A request that the first set allows and the second does not.
-    fn differ(&mut self, first: &CompiledPolicySet, second: &CompiledPolicySet) -> Result<Option<Env>, Failure> {
+    ///
+    /// The symbolic compiler descends into conditions as deep as they are, so it works on a
+    /// stack of its own.
+    fn differ(&mut self, asked: &Question<'_>) -> Result<Option<Env>, Failure> {
         let running = self.running().map_err(Failure::Solver)?;
-        let asked = running.symbolic.check_implies_with_counterexample_opt(first, second);
-        let answer = running.runtime.block_on(asked);
+        let answer = std::thread::scope(|scope| {
+            let work = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || running.ask(asked));
+            work.map(std::thread::ScopedJoinHandle::join)
+        });
         self.queries += 1;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => return Err(Failure::Unknown("the symbolic compiler failed at it".into())),
+            Err(error) => return Err(Failure::Unknown(format!("no thread could be started: {error}"))),
+        };
         answer.map_err(|error| match error {
             SymbolicError::SolverUnknown => {
                 Failure::Unknown(format!("the solver does not know within {} s", self.limits.question.as_secs()))
             }
             SymbolicError::SolverError(error) => self.failed(&error.to_string()),
-            other => Failure::Unknown(other.to_string()),
+            SymbolicError::PolicyNotWellTyped { errs } => Failure::Unknown(match errs.first() {
+                Some(first) => format!("a policy is not valid under the schema: {first}"),
+                None => "a policy is not valid under the schema".into(),
+            }),
+            other => Failure::Unknown(format!("the symbolic compiler cannot take it: {other}")),
         })
     }
 
@@ -132,6 +158,15 @@ impl Engine {
 }
 
 impl Running {
+    fn ask(&mut self, asked: &Question<'_>) -> Result<Option<Env>, SymbolicError> {
+        let compiled = |set: &PolicySet| {
+            let Question { environment, schema, symbols, .. } = asked;
+            CompiledPolicySet::compile_with_custom_symenv(set, environment, schema, (*symbols).clone())
+        };
+        let (first, second) = (compiled(asked.first)?, compiled(asked.second)?);
+        self.runtime.block_on(self.symbolic.check_implies_with_counterexample_opt(&first, &second))
+    }
+
     fn start(located: &Located, limits: Limits) -> Result<Self, SmtError> {
         let runtime = solver::runtime()?;
         let process = runtime.block_on(async { Process::start(located, limits) })?;

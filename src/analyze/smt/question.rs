@@ -12,10 +12,10 @@ use cedar_policy::{
     Authorizer, Decision, Entities, Entity, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet, Request,
     RequestEnv, Schema,
 };
-use cedar_policy_symcc::{CompiledPolicy, CompiledPolicySet, Env, SymEnv};
+use cedar_policy_symcc::{CompiledPolicy, Env, SymEnv};
 
 use super::item::{Groups, Index, Item};
-use super::{Engine, Failure, SmtError};
+use super::{Engine, Failure, Question, SmtError};
 use crate::compile::Effect;
 
 /// Most rounds of one question.
@@ -398,14 +398,8 @@ impl Asked<'_, '_> {
                 }
             }
         }
-        let compiled = |set: &PolicySet| {
-            CompiledPolicySet::compile_with_custom_symenv(set, self.environment, self.schema, self.symbols.clone())
-        };
-        let (first, second) = match (compiled(&first), compiled(&second)) {
-            (Ok(first), Ok(second)) => (first, second),
-            (Err(error), _) | (_, Err(error)) => return Ok(Err(self.reason(&error))),
-        };
-        match self.engine.differ(&first, &second) {
+        let Asked { environment, schema, symbols, .. } = *self;
+        match self.engine.differ(&Question { first: &first, second: &second, environment, schema, symbols }) {
             Ok(None) => {
                 self.known.proved.extend(key);
                 Ok(Ok(None))
@@ -436,16 +430,5 @@ impl Asked<'_, '_> {
         };
         let all = gone && first.iter().all(|at| blind(self.to, at)) && second.iter().all(|at| blind(self.from, at));
         all.then(|| (self.environment.action().to_string(), cause, first, second))
-    }
-
-    /// Why policies cannot be told to the solver.
-    fn reason(&self, error: &cedar_policy_symcc::err::Error) -> String {
-        match error {
-            cedar_policy_symcc::err::Error::PolicyNotWellTyped { errs } => match errs.first() {
-                Some(first) => format!("a policy is not valid under the new schema: {first}"),
-                None => "a policy is not valid under the new schema".into(),
-            },
-            other => format!("the symbolic compiler cannot take it: {other}"),
-        }
     }
 }
