@@ -76,7 +76,8 @@ fn a_base_that_compiles_to_something_else_than_it_was_signed_with_is_told() {
     let mut set = payload(&desk);
     (set.policy_id, set.polctl) = (Digest::of(b"other"), "0.0.9".into());
     let mut envelope: Value = serde_json::from_slice(&desk.get(&format!("policy/{ENVELOPE}"))).unwrap();
-    envelope["payload"] = base64::engine::general_purpose::STANDARD.encode(set.to_bytes()).into();
+    let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, set.to_bytes());
+    envelope["payload"] = text.into();
     desk.put(&format!("base/{ENVELOPE}"), envelope.to_string());
     let told = check().exits(0).says("compiler-change");
     assert!(told.all().contains("0.0.9"), "{}", told.all());

@@ -187,7 +187,7 @@ impl Told<'_> {
             before.foreign = Some(now_optional(&from.shape, &to.shape));
         }
         let after = Version::new(items(to), &to.schema)?;
-        newly_allowed(engine, &schema, &before, &after, &|_, _| true, &mut |_| Ok(None))
+        newly_allowed(engine, &schema, &before, &after, &|_, _| true, &mut |_| Ok(None), None)
     }
 
     /// One finding for each policy that is to blame, whatever the number of environments.

@@ -7,17 +7,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cedar_policy::{EntityUid, RequestEnv, Schema};
+use cedar_policy::{EntityUid, RequestEnv, RestrictedExpression as Value, Schema, SchemaFragment};
 
 use super::compare::{Change, Changes, Numbers};
 use super::explain::place;
 use super::smt::{
-    Answer, Cause, Counterexample, Engine, Item, Outcome, SmtError, Version, difference, nearest, newly_allowed,
+    Answer, Cause, Counterexample, Engine, Item, Outcome, Slim, SmtError, Version, difference, nearest, newly_allowed,
 };
 use crate::compile::{Atom, CompileError, Compiled, Expr, Guardrail, Origin, Policy, render, schema_of};
 use crate::decide::Decider;
 use crate::diag::{Code, Finding, Level};
-use crate::model::{Glob, Request, Surface, ZoneMatcher};
+use crate::model::{CommandRequest, Glob, Request, Surface, ZoneMatcher};
 use crate::source::{SourceMap, Span};
 
 /// What an item of a version is.
@@ -86,6 +86,30 @@ impl<'a> Told<'a> {
 fn schema(compiled: &Compiled) -> Result<Schema, SmtError> {
     let read = Schema::from_cedarschema_str(&schema_of(&compiled.set));
     read.map(|(schema, _)| schema).map_err(|e| SmtError::Defect { what: e.to_string() })
+}
+
+/// The schema as JSON.
+fn shape(compiled: &Compiled) -> Result<serde_json::Value, SmtError> {
+    let read = SchemaFragment::from_cedarschema_str(&schema_of(&compiled.set));
+    let (fragment, _) = read.map_err(|e| SmtError::Defect { what: e.to_string() })?;
+    fragment.to_json_value().map_err(|e| SmtError::Defect { what: e.to_string() })
+}
+
+/// What a request says when it says nothing: a program that is what it seems, without words.
+fn plain_context() -> Vec<(&'static str, Value)> {
+    let truths = [("trusted", true), ("harmless", true)];
+    let lies = ["open", "many", "covered", "dynamic", "external"];
+    let sets = ["options", "certain", "globals", "unknown", "writes", "names", "env", "wrappers", "secrets"];
+    let line = CommandRequest::SEPARATOR.to_string();
+    let texts =
+        [("program", "x"), ("line", &line), ("run_as", "root"), ("method", "GET"), ("scheme", "https"), ("host", "x")];
+    let numbers = [("argc", 0), ("segc", 0), ("port", 443)];
+    let mut out: Vec<_> = texts.map(|(name, text)| (name, Value::new_string(text.to_owned()))).into();
+    out.extend(truths.map(|(name, truth)| (name, Value::new_bool(truth))));
+    out.extend(lies.map(|name| (name, Value::new_bool(false))));
+    out.extend(sets.map(|name| (name, Value::new_set([]))));
+    out.extend(numbers.map(|(name, number)| (name, Value::new_long(number))));
+    out
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
@@ -186,6 +210,7 @@ impl<'r, 'a> Run<'r, 'a> {
         wanted: &dyn Fn(Surface, u8, Cause) -> bool,
     ) -> Result<Vec<Answered>, SmtError> {
         let schema = schema(self.to.compiled)?;
+        let mut slim = Slim::new(shape(self.to.compiled)?, plain_context());
         let mut failure = None;
         let mut real = |example: &Counterexample| -> Result<Option<Request>, String> {
             match self.realised(example, (before, after)) {
@@ -204,7 +229,8 @@ impl<'r, 'a> Run<'r, 'a> {
             };
             !carrier && rung(environment.action()).is_some_and(|(surface, rung)| wanted(surface, rung, cause))
         };
-        let outcomes = newly_allowed(engine, &schema, &self.from.version, &self.to.version, &asks, &mut real)?;
+        let outcomes =
+            newly_allowed(engine, &schema, &self.from.version, &self.to.version, &asks, &mut real, Some(&mut slim))?;
         match failure {
             Some(error) => Err(defect(error)),
             None => Ok(outcomes.into_iter().filter_map(answered).collect()),

@@ -6,7 +6,7 @@ use cedar_policy::{RequestEnv, Schema};
 use cedar_policy_symcc::CompiledSchema;
 
 use super::question::{Answer, Asked, Cause, Known, Realness, Version, name};
-use super::{Engine, SmtError};
+use super::{Engine, Slim, SmtError};
 use crate::compile::Effect;
 
 /// The answer about one policy in one environment.
@@ -29,6 +29,7 @@ pub(crate) fn newly_allowed(
     to: &Version<'_>,
     asks: &dyn Fn(&RequestEnv, Cause) -> bool,
     real: Realness<'_>,
+    mut slim: Option<&mut Slim>,
 ) -> Result<Vec<Outcome>, SmtError> {
     let mut out = Vec::new();
     let mut environments: Vec<RequestEnv> = schema.request_envs().collect();
@@ -46,8 +47,9 @@ pub(crate) fn newly_allowed(
         }
         let Some(compiled) = &compiled else { continue };
         let symbols = compiled.sym_env(&environment).map_err(|e| SmtError::Defect { what: e.to_string() })?;
+        let slim = slim.as_deref_mut();
         let mut asked =
-            Asked { known: &mut known, engine, schema, environment: &environment, symbols: &symbols, from, to };
+            Asked { known: &mut known, slim, engine, schema, environment: &environment, symbols: &symbols, from, to };
         for cause in causes {
             let answer = asked.ask(cause, real)?;
             if !matches!(answer, Answer::None) {

@@ -10,12 +10,14 @@ mod compare;
 mod item;
 mod question;
 mod real;
+mod slim;
 pub mod solver;
 
 pub(crate) use compare::{Outcome, newly_allowed};
 pub(crate) use item::Item;
 pub(crate) use question::{Answer, Cause, Counterexample, Version};
 pub(crate) use real::{difference, nearest};
+pub(crate) use slim::Slim;
 
 use cedar_policy::{PolicySet, RequestEnv, Schema};
 use cedar_policy_symcc::err::Error as SymbolicError;

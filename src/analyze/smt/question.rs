@@ -15,6 +15,7 @@ use cedar_policy::{
 use cedar_policy_symcc::{CompiledPolicy, Env, SymEnv};
 
 use super::item::{Groups, Index, Item};
+use super::slim::{Slim, spoken_of};
 use super::{Engine, Failure, Question, SmtError};
 use crate::compile::Effect;
 
@@ -208,6 +209,7 @@ pub(super) struct Known {
 /// One direction of a comparison in one environment.
 pub(super) struct Asked<'q, 'a> {
     pub(super) known: &'q mut Known,
+    pub(super) slim: Option<&'q mut Slim>,
     pub(super) engine: &'q mut Engine,
     pub(super) schema: &'q Schema,
     pub(super) environment: &'q RequestEnv,
@@ -398,8 +400,8 @@ impl Asked<'_, '_> {
                 }
             }
         }
-        let Asked { environment, schema, symbols, .. } = *self;
-        match self.engine.differ(&Question { first: &first, second: &second, environment, schema, symbols }) {
+        let answer = self.solve(&first, &second)?;
+        match answer {
             Ok(None) => {
                 self.known.proved.extend(key);
                 Ok(Ok(None))
@@ -408,6 +410,23 @@ impl Asked<'_, '_> {
             Err(Failure::Unknown(reason)) => Ok(Err(reason)),
             Err(Failure::Solver(error)) => Err(error),
         }
+    }
+
+    /// The solver's answer, under the schema or as much of it as the policies speak of.
+    fn solve(&mut self, first: &PolicySet, second: &PolicySet) -> Result<Result<Option<Env>, Failure>, SmtError> {
+        let environment = self.environment;
+        let Some(slim) = self.slim.as_deref_mut() else {
+            let (schema, symbols) = (self.schema, self.symbols);
+            return Ok(self.engine.differ(&Question { first, second, environment, schema, symbols }));
+        };
+        let wanted = spoken_of(first.policies().chain(second.policies()));
+        let (schema, symbols) = slim.schema(environment, wanted)?;
+        let asked = Question { first, second, environment, schema, symbols: &symbols };
+        let answer = self.engine.differ(&asked);
+        Ok(match answer {
+            Ok(Some(found)) => Ok(Some(Env { request: slim.completed(&found.request)?, entities: found.entities })),
+            other => other,
+        })
     }
 
     /// What a question is, where it is the same one for all types of principal and resource.
