@@ -29,6 +29,12 @@ pub(super) fn request(surface: Surface, facts: &Facts, rung: u8) -> Result<Reque
     .map_err(defect)
 }
 
+/// Has Cedar make what a request needs and what stays the same.
+pub(super) fn make_ready() {
+    let _ = entity(Surface::Commands, "Agent", "");
+    let _ = Context::from_pairs([(String::new(), Value::new_bool(true))]);
+}
+
 fn entity(surface: Surface, kind: &str, id: &str) -> Result<EntityUid, CompileError> {
     let name = EntityTypeName::from_str(&format!("{}::{kind}", surface.namespace())).map_err(defect)?;
     Ok(EntityUid::from_type_name_and_id(name, EntityId::new(id)))

@@ -25,6 +25,7 @@ pub use why::{explain, failing, why_not};
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::str::FromStr as _;
 
 use cedar_policy::{Authorizer, Decision, Effect, Entities, PolicySet as CedarSet};
 
@@ -85,12 +86,28 @@ pub trait Slices {
     /// Whether some file of the set covers the surface; what none covers permits nothing.
     fn covers(&self, surface: Surface) -> bool;
 
+    /// Is told the requests that will be asked about, so that what they need is read at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Slices::slice`].
+    fn prepare(&mut self, _requests: &[(Surface, &Facts)]) -> Result<(), CompileError> {
+        Ok(())
+    }
+
     /// The policies that can apply to a request, and those of every request.
     ///
     /// # Errors
     ///
     /// [`CompileError`], a defect or a damaged bundle.
     fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError>;
+}
+
+/// Has Cedar make what it makes once in a process, the tables of its lexer and of its extensions,
+/// on a thread that has nothing else to do. It changes no answer.
+pub fn make_ready() {
+    let _ = CedarSet::from_str("permit (principal, action, resource);");
+    context::make_ready();
 }
 
 /// Asks Cedar at a rung.
