@@ -1,5 +1,6 @@
 //! A compiled bundle, asked through Cedar: only the policies that can apply are parsed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -41,6 +42,8 @@ pub struct Bundle {
     keys: Range<usize>,
     policies: Lines,
     fragments: Lines,
+    /// Positions that were looked up, by how the lines of their keys begin.
+    found: RefCell<HashMap<String, Vec<usize>>>,
     /// Policies that were parsed, by position: parts of a line share them.
     parsed: HashMap<usize, cedar_policy::Policy>,
     slices: HashMap<(Surface, Vec<usize>), Rc<CedarSet>>,
@@ -98,8 +101,8 @@ impl Bundle {
         let behind = text.len() - rest.len() + length;
         let (keys, policies, fragments) = sections(&text, behind, &head)?;
         let zones = Arc::new(zones(&head)?);
-        let parsed = HashMap::new();
-        Ok(Bundle { text, head, zones, keys, policies, fragments, parsed, slices: HashMap::new() })
+        let (found, parsed, slices) = (RefCell::default(), HashMap::new(), HashMap::new());
+        Ok(Bundle { text, head, zones, keys, policies, fragments, found, parsed, slices })
     }
 
     /// What it says of itself.
@@ -135,6 +138,9 @@ impl Bundle {
 
     /// The positions of the keys whose lines begin like this.
     fn lookup(&self, begins: &str) -> Result<Vec<usize>, CompileError> {
+        if let Some(found) = self.found.borrow().get(begins) {
+            return Ok(found.clone());
+        }
         let text = self.text.get(self.keys.clone()).unwrap_or_default();
         let needle = format!("\n{begins}");
         let mut found = Vec::new();
@@ -148,6 +154,7 @@ impl Bundle {
             }
             found.extend(line.3);
         }
+        self.found.borrow_mut().insert(begins.to_owned(), found.clone());
         Ok(found)
     }
 

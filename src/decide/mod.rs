@@ -110,19 +110,32 @@ pub fn make_ready() {
     context::make_ready();
 }
 
-/// Asks Cedar at a rung.
-///
-/// # Errors
-///
-/// [`CompileError`] when evaluation fails: a defect, never an answer.
-pub(crate) fn ask(slices: &mut dyn Slices, surface: Surface, facts: &Facts, rung: u8) -> Result<Answer, CompileError> {
-    if !slices.covers(surface) {
-        return Ok(Answer { allowed: false, reasons: Vec::new() });
+/// Facts with the policies that can apply to them, to be asked at one rung after the other.
+pub(crate) struct Asked(Option<(Rc<CedarSet>, context::Question)>);
+
+impl Asked {
+    /// What is asked about facts.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`]: a defect or a damaged bundle.
+    pub(crate) fn about(slices: &mut dyn Slices, surface: Surface, facts: &Facts) -> Result<Self, CompileError> {
+        if !slices.covers(surface) {
+            return Ok(Asked(None));
+        }
+        Ok(Asked(Some((slices.slice(surface, facts)?, context::Question::about(surface, facts)?))))
     }
-    let slice = slices.slice(surface, facts)?;
-    let request = context::request(surface, facts, rung)?;
-    let response = Authorizer::new().is_authorized(&request, &slice, &Entities::empty());
-    answered(&response, &slice)
+
+    /// Asks Cedar at a rung.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`] when evaluation fails: a defect, never an answer.
+    pub(crate) fn at(&self, rung: u8) -> Result<Answer, CompileError> {
+        let Some((slice, question)) = &self.0 else { return Ok(Answer { allowed: false, reasons: Vec::new() }) };
+        let response = Authorizer::new().is_authorized(&question.at(rung)?, slice, &Entities::empty());
+        answered(&response, slice)
+    }
 }
 
 /// Whether Cedar's response allows; a policy that could not be evaluated is a defect.
@@ -186,7 +199,7 @@ impl<'a> Decider<'a> {
     /// [`CompileError`] when the generated Cedar does not parse or evaluation fails: defects,
     /// never an answer.
     pub fn allows(&mut self, surface: Surface, facts: &Facts, rung: u8) -> Result<bool, CompileError> {
-        ask(self, surface, facts, rung).map(|answer| answer.allowed)
+        Asked::about(self, surface, facts)?.at(rung).map(|answer| answer.allowed)
     }
 
     /// The lowest rung at which Cedar allows the request; `None`: denied at every rung.
@@ -195,8 +208,9 @@ impl<'a> Decider<'a> {
     ///
     /// As [`Decider::allows`].
     pub fn tier(&mut self, surface: Surface, facts: &Facts) -> Result<Option<u8>, CompileError> {
+        let asked = Asked::about(self, surface, facts)?;
         for rung in 0..RUNGS {
-            if self.allows(surface, facts, rung)? {
+            if asked.at(rung)?.allowed {
                 return Ok(Some(rung));
             }
         }

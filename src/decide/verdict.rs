@@ -1,7 +1,7 @@
 //! The tier of a line: that of its strictest part, with the policies that made it so.
 
 use super::line::{Part, Role, Setting, parts};
-use super::{Slices, ask};
+use super::{Asked, Slices};
 use crate::compile::CompileError;
 use crate::model::{Facts, RUNGS, Request, Surface};
 
@@ -126,10 +126,11 @@ fn judge_part(slices: &mut dyn Slices, part: Part, facts: Option<&Facts>) -> Res
         return Ok(Judgement { part, tier: None, answer: Answer { allowed: false, reasons: Vec::new() }, below: None });
     };
     let surface = part.request.surface();
+    let asked = Asked::about(slices, surface, facts)?;
     let mut below = None;
     let rungs = if part.role == Role::Denied { RUNGS - 1..RUNGS } else { 0..RUNGS };
     for rung in rungs {
-        let answer = ask(slices, surface, facts, rung)?;
+        let answer = asked.at(rung)?;
         let passes = match part.role {
             Role::Whole => answer.allowed,
             Role::Restricted | Role::Denied | Role::Refused => !answer.forbidden(),

@@ -14,8 +14,8 @@ use super::{Glob, Piece};
 enum Class {
     Char(char),
     NotSlash,
-    NoneOf(&'static str),
-    OneOf(&'static str),
+    NoneOf(&'static &'static str),
+    OneOf(&'static &'static str),
     Any,
 }
 
@@ -75,6 +75,10 @@ impl PathNfa {
 
     fn edge(&mut self, from: u32, class: Class, to: u32) {
         if let Some(node) = Arc::make_mut(&mut self.nodes).get_mut(from as usize) {
+            // Most nodes have one, and a vector makes room for four.
+            if node.reads.is_empty() {
+                node.reads.reserve_exact(1);
+            }
             node.reads.push((class, to));
         }
     }
@@ -207,10 +211,10 @@ impl PathNfa {
         self.skip(start, path);
         self.skip(start, prefix);
         self.edge(prefix, Class::Any, prefix);
-        self.edge(prefix, Class::OneOf("=:@,"), path);
+        self.edge(prefix, Class::OneOf(&"=:@,"), path);
         self.edge(start, Class::Char('-'), dash);
-        self.edge(dash, Class::NoneOf("-/~"), glued);
-        self.edge(glued, Class::NoneOf("/~"), glued);
+        self.edge(dash, Class::NoneOf(&"-/~"), glued);
+        self.edge(glued, Class::NoneOf(&"/~"), glued);
         self.skip(glued, path);
         self.start = start;
         self
