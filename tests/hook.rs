@@ -192,6 +192,8 @@ fn rebuilt(bundle: &str, change: impl Fn(&mut Value, &mut [String; 3])) -> Strin
     format!("{magic}\n{}\n{head}\n{}", head.len(), sections.concat())
 }
 
+type Change<'a> = &'a dyn Fn(&mut Value, &mut [String; 3]);
+
 /// What does not fit together is refused, and never read as fewer policies.
 #[test]
 fn a_damaged_bundle_is_denied() {
@@ -206,7 +208,6 @@ fn a_damaged_bundle_is_denied() {
     };
     assert_eq!(asked(&whole), ("allow".to_owned(), Some(0)));
     let count = |head: &Value, name: &str| head[name].as_u64().unwrap();
-    type Change<'a> = &'a dyn Fn(&mut Value, &mut [String; 3]);
     let changes: &[(&str, Change<'_>)] = &[
         ("a policy without its fragment", &|_, [_, policies, _]| *policies = policies.replace(",0,", ",99999,")),
         ("fragments that are no numbers", &|_, [_, policies, _]| *policies = policies.replace(",0,", ",-1,")),
@@ -219,7 +220,7 @@ fn a_damaged_bundle_is_denied() {
         ("keys to no policy", &|_, [keys, _, _]| *keys = keys.replace(",[", ",[99999,")),
         ("keys that are none", &|_, [keys, _, _]| *keys = keys.replace(",[", ",")),
         ("a fragment too few", &|_, [_, _, fragments]| {
-            fragments.truncate(fragments.trim_end().rfind('\n').unwrap() + 1)
+            fragments.truncate(fragments.trim_end().rfind('\n').unwrap() + 1);
         }),
         ("a fragment too many", &|_, [_, _, fragments]| fragments.push('\n')),
         ("fragments without an end", &|_, [_, _, fragments]| fragments.push_str("  true")),
