@@ -156,7 +156,7 @@ fn everything_that_goes_wrong_is_a_denial() {
     }
     let text = String::from_utf8(whole.clone()).unwrap();
     for (from, to) in
-        [("\"facts\":", "\"facts\":1"), ("\"table\":", "\"table\":1"), ("polctl-bundle 2", "polctl-bundle 3")]
+        [("\"facts\":", "\"facts\":1"), ("\"table\":", "\"table\":1"), ("polctl-bundle 3", "polctl-bundle 2")]
     {
         std::fs::write(&bundle, text.replacen(from, to, 1)).unwrap();
         denied(hook(dir.path(), &[], &good), from);
@@ -169,6 +169,74 @@ fn everything_that_goes_wrong_is_a_denial() {
 
     let audit = dir.path().join("no/such/directory/audit");
     denied(hook(dir.path(), &["--audit", path(&audit)], &good), "an audit that cannot be written");
+}
+
+/// A bundle with another head or other sections, whose lengths fit.
+fn rebuilt(bundle: &str, change: impl Fn(&mut Value, &mut [String; 3])) -> String {
+    let (magic, rest) = bundle.split_once('\n').unwrap();
+    let (length, rest) = rest.split_once('\n').unwrap();
+    let (head, mut rest) = rest.split_at(length.parse().unwrap());
+    rest = &rest[1..];
+    let mut head: Value = serde_json::from_str(head).unwrap();
+    let mut sections = [0, 1, 2].map(|section| {
+        let (section, after) = rest.split_at(usize::try_from(head["sections"][section].as_u64().unwrap()).unwrap());
+        rest = after;
+        section.to_owned()
+    });
+    head["sections"] = Value::Null;
+    change(&mut head, &mut sections);
+    if head["sections"].is_null() {
+        head["sections"] = sections.iter().map(String::len).collect();
+    }
+    let head = head.to_string();
+    format!("{magic}\n{}\n{head}\n{}", head.len(), sections.concat())
+}
+
+type Change<'a> = &'a dyn Fn(&mut Value, &mut [String; 3]);
+
+/// What does not fit together is refused, and never read as fewer policies.
+#[test]
+fn a_damaged_bundle_is_denied() {
+    let dir = policy();
+    let path = dir.path().join("polctl.bundle");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(rebuilt(&whole, |_, _| {}), whole);
+    let asked = |bundle: &str| {
+        std::fs::write(&path, bundle).unwrap();
+        let self_test = polctl(&["hook", "--policy", dir.path().to_str().unwrap(), "--unverified", "--self-test"]);
+        (decision(&hook(dir.path(), &[], &bash("git status"))).0, fed(self_test, b"").status.code())
+    };
+    assert_eq!(asked(&whole), ("allow".to_owned(), Some(0)));
+    let count = |head: &Value, name: &str| head[name].as_u64().unwrap();
+    let changes: &[(&str, Change<'_>)] = &[
+        ("a policy without its fragment", &|_, [_, policies, _]| *policies = policies.replace(",0,", ",99999,")),
+        ("fragments that are no numbers", &|_, [_, policies, _]| *policies = policies.replace(",0,", ",-1,")),
+        ("a policy of two texts", &|_, [_, policies, _]| {
+            let lists: Vec<String> =
+                policies.lines().map(|l| l.split_once(",[").unwrap().1.trim_end_matches(']').to_owned()).collect();
+            *policies = policies.replace(&lists[1], &format!("{},{}", lists[1], lists[2]));
+        }),
+        ("policies under other ids", &|_, [_, policies, _]| *policies = policies.replace("null,", "")),
+        ("keys to no policy", &|_, [keys, _, _]| *keys = keys.replace(",[", ",[99999,")),
+        ("keys that are none", &|_, [keys, _, _]| *keys = keys.replace(",[", ",")),
+        ("a fragment too few", &|_, [_, _, fragments]| {
+            fragments.truncate(fragments.trim_end().rfind('\n').unwrap() + 1);
+        }),
+        ("a fragment too many", &|_, [_, _, fragments]| fragments.push('\n')),
+        ("fragments without an end", &|_, [_, _, fragments]| fragments.push_str("  true")),
+        ("another count of policies", &|head, _| head["policies"] = json!(count(head, "policies") + 1)),
+        ("another count of fragments", &|head, _| head["fragments"] = json!(count(head, "fragments") - 1)),
+        ("more guardrails than policies", &|head, _| head["guardrails"] = json!(count(head, "policies") + 1)),
+        ("sections that are cut off", &|head, _| head["sections"] = json!([u64::MAX, 1, 1])),
+        ("sections that leave a rest", &|head, _| head["sections"] = json!([1, 1, 1])),
+        ("a section too few", &|head, _| head["sections"] = json!([1, 1])),
+        ("a head with more in it", &|head, _| head["more"] = json!(true)),
+    ];
+    for (what, change) in changes {
+        let bundle = rebuilt(&whole, change);
+        assert_ne!(bundle, whole, "{what}");
+        assert_eq!(asked(&bundle), ("deny".to_owned(), Some(1)), "{what}");
+    }
 }
 
 #[test]

@@ -946,6 +946,11 @@ mod slices {
         let setting = Setting { trusted_dirs: &[], zones: &zones, cwd: None, agent: "a", host: "a", external: false };
         let mut decider = Decider::new(compiled, map);
         let mut bundled = Bundle::read(bundle(compiled, map, &[])).unwrap();
+        bundled.check().unwrap();
+        for (position, policy) in compiled.policies.iter().enumerate() {
+            let (want, read) = (render(compiled, policy, map), bundled.text(position).unwrap());
+            prop_assert!(read.id == want.id && read.text == want.text, "{}\n{}\n{}", read.id, read.text, want.text);
+        }
         let mut wholes: Vec<(Surface, Whole)> = Vec::new();
         for request in requests {
             let surface = request.surface();

@@ -31,9 +31,9 @@ pub use args::Args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Args as _, FromArgMatches as _, Parser as _};
 
-use args::Command;
+use args::{Command, HookArgs};
 
 /// Exit codes of DESIGN 9.
 pub mod exit {
@@ -51,6 +51,9 @@ pub mod exit {
 
 /// Parses the arguments, runs the command and returns its exit code.
 pub fn run() -> ExitCode {
+    if let Some(args) = hook_alone() {
+        return ended(hook::run(&args));
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
@@ -74,5 +77,21 @@ pub fn run() -> ExitCode {
         Command::Solver(solver) => solver::run(solver),
         Command::Rule(rule) => rule::run(rule),
     };
+    ended(result)
+}
+
+fn ended(result: Result<u8, session::Failure>) -> ExitCode {
     ExitCode::from(result.unwrap_or_else(|failure| output::failure(&failure)))
+}
+
+/// The arguments of `polctl hook`, read without those of all other commands: an agent waits for
+/// it before each command. `None` when it is another command or anything is wrong with them, and
+/// all of them are read.
+fn hook_alone() -> Option<HookArgs> {
+    let mut given = std::env::args_os().skip(1);
+    if given.next()? != "hook" {
+        return None;
+    }
+    let command = HookArgs::augment_args(clap::Command::new("hook")).no_binary_name(true);
+    HookArgs::from_arg_matches(&command.try_get_matches_from(given).ok()?).ok()
 }

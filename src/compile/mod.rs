@@ -17,7 +17,7 @@ mod index;
 mod plain;
 mod schema;
 
-pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, BundledPolicy, MAX_BUNDLE, bundle, sha256_hex};
+pub use bundle::{BUNDLE_MAGIC, BUNDLE_NAME, BundleHead, KeyLine, MAX_BUNDLE, PolicyLine, bundle, sha256_hex};
 pub use capability::{
     CAPABILITIES, CapabilityAtom, CapabilityOrigin, CapabilityPolicy, Condition, Fact, Text, action_name,
     capability_policies, capability_schema, capability_text, declared, policies_of, template_text,
@@ -27,7 +27,7 @@ pub(crate) use cedar::cedar_address;
 pub use cedar::{CompileError, PolicyText, render};
 pub use expr::{Address, Atom, Expr, Flag, SetAttr};
 pub use guardrails::{Guardrail, parse_guardrails};
-pub use index::{Keys, PolicyIndex};
+pub use index::{Keys, Lookup, PolicyIndex};
 pub use plain::{
     Plain, PlainPolicy, PlainReader, PlainTemplate, PlainTexts, SchemaChange, joined, new_members, now_optional,
     schema_changes, statements,

@@ -1,14 +1,17 @@
 //! A compiled bundle, asked through Cedar: only the policies that can apply are parsed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::str::FromStr as _;
+use std::sync::Arc;
 
 use cedar_policy::{PolicyId, PolicySet as CedarSet};
-use memchr::memmem::Finder;
+use memchr::{memchr, memchr_iter, memmem};
 
 use super::Slices;
-use crate::compile::{BUNDLE_MAGIC, BundleHead, BundledPolicy, CompileError, Keys, PolicyIndex};
+use crate::compile::{BUNDLE_MAGIC, BundleHead, CompileError, KeyLine, Lookup, PolicyLine, PolicyText};
 use crate::model::{FACTS_VERSION, Facts, PathPattern, Surface, TABLE_STAMP, ZoneMatcher, Zones};
 use crate::source::{SourceMap, Span};
 
@@ -34,33 +37,53 @@ pub enum BundleError {
 pub struct Bundle {
     text: String,
     head: BundleHead,
-    zones: ZoneMatcher,
-    /// By surface and program: of the policies that can be about it. The index of the whole set
-    /// would be made for each command anew.
-    indexes: HashMap<(Surface, String), PolicyIndex>,
-    /// Where each policy stands.
-    places: Vec<Place>,
-    guardrails: Vec<usize>,
+    zones: Arc<ZoneMatcher>,
+    /// The keys, with the line break before them, so that each line begins behind one.
+    keys: Range<usize>,
+    policies: Lines,
+    fragments: Lines,
+    /// Positions that were looked up, by how the lines of their keys begin.
+    found: RefCell<HashMap<String, Vec<usize>>>,
     /// Policies that were parsed, by position: parts of a line share them.
     parsed: HashMap<usize, cedar_policy::Policy>,
     slices: HashMap<(Surface, Vec<usize>), Rc<CedarSet>>,
 }
 
-/// Where a policy stands in the text.
-#[derive(Clone)]
-struct Place {
-    /// Its line of the index, without the length.
-    line: Range<usize>,
-    /// Its Cedar text.
-    policy: Range<usize>,
+/// The lines of a section.
+struct Lines {
+    /// Where the section begins in the text.
+    start: usize,
+    /// Where its lines end, counted from there.
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    /// Finds the lines of a section, which are `count`.
+    fn of(text: &str, section: Range<usize>, count: usize) -> Option<Self> {
+        let bytes = text.as_bytes().get(section.clone())?;
+        let ends: Vec<usize> = memchr_iter(b'\n', bytes).collect();
+        let closed = ends.last().map_or(0, |last| last + 1) == bytes.len();
+        (closed && ends.len() == count).then_some(Lines { start: section.start, ends })
+    }
+
+    fn get(&self, number: usize) -> Option<Range<usize>> {
+        let end = self.ends.get(number)?;
+        let begin = number.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |before| before + 1);
+        Some(self.start + begin..self.start + end)
+    }
 }
 
 fn damaged(what: impl Into<String>) -> BundleError {
     BundleError::Damaged { what: what.into() }
 }
 
+/// What is found to be wrong only when a part is needed.
+fn unreadable(what: &str, source: impl std::error::Error + Send + Sync + 'static) -> CompileError {
+    CompileError::Parse { what: what.into(), source: Box::new(source) }
+}
+
 impl Bundle {
-    /// Reads a bundle.
+    /// Reads a bundle. The lines of its sections are found, and read when they are needed.
     ///
     /// # Errors
     ///
@@ -75,23 +98,11 @@ impl Bundle {
         if head.facts != FACTS_VERSION || head.table != TABLE_STAMP {
             return Err(BundleError::OtherVersion { by: head.polctl });
         }
-        let index = text.len() - rest.len() + length + 1;
-        let places = places(&text, index, head.policies)?;
-        let is_guardrail = |place: &Place| text.get(place.line.clone()).is_some_and(|l| l.starts_with(r#"{"s":null"#));
-        // They stand last.
-        let count = places.iter().rev().take_while(|place| is_guardrail(place)).count();
-        let guardrails = (places.len() - count..places.len()).collect();
-        let zones = zones(&head)?;
-        Ok(Bundle {
-            text,
-            head,
-            zones,
-            indexes: HashMap::new(),
-            places,
-            guardrails,
-            parsed: HashMap::new(),
-            slices: HashMap::new(),
-        })
+        let behind = text.len() - rest.len() + length;
+        let (keys, policies, fragments) = sections(&text, behind, &head)?;
+        let zones = Arc::new(zones(&head)?);
+        let (found, parsed, slices) = (RefCell::default(), HashMap::new(), HashMap::new());
+        Ok(Bundle { text, head, zones, keys, policies, fragments, found, parsed, slices })
     }
 
     /// What it says of itself.
@@ -99,63 +110,160 @@ impl Bundle {
         &self.head
     }
 
-    /// What the index says of a policy.
-    fn policy(&self, place: &Place) -> Result<BundledPolicy, CompileError> {
-        let line = self.text.get(place.line.clone()).unwrap_or("");
-        serde_json::from_str(line)
-            .map_err(|e| CompileError::Parse { what: "a line of the bundle's index".into(), source: Box::new(e) })
+    /// Its zones.
+    pub const fn zones(&self) -> &Arc<ZoneMatcher> {
+        &self.zones
     }
 
-    /// The index of the policies that can be about a program; of all where none is named.
-    fn index(&self, surface: Surface, program: Option<&str>) -> Result<PolicyIndex, CompileError> {
-        let marks = program.map(Keys::marks);
-        let finders = marks.as_ref().map(|[own, covered]| [own.as_str(), covered, r#""k":null"#].map(Finder::new));
+    /// Whether every line can be read and every policy parses: what is not needed for one decision
+    /// is otherwise not looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`] for the first that does not.
+    pub fn check(&mut self) -> Result<(), CompileError> {
+        self.lookup("")?;
+        self.parse(&(0..self.head.policies).collect::<Vec<_>>())
+    }
+
+    /// A policy as the compiler prints it.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`] when there is none at this position, or a part of it is missing.
+    pub fn text(&self, position: usize) -> Result<PolicyText, CompileError> {
+        let (line, text) = self.policy(position)?;
+        Ok(PolicyText { id: line.0, text })
+    }
+
+    /// The positions of the keys whose lines begin like this.
+    fn lookup(&self, begins: &str) -> Result<Vec<usize>, CompileError> {
+        if let Some(found) = self.found.borrow().get(begins) {
+            return Ok(found.clone());
+        }
+        let text = self.text.get(self.keys.clone()).unwrap_or_default();
+        let needle = format!("\n{begins}");
         let mut found = Vec::new();
-        for (position, place) in self.places.iter().enumerate() {
-            let line = self.text.get(place.line.clone()).unwrap_or("");
-            let named = |marks: &[Finder<'_>; 3]| marks.iter().any(|mark| mark.find(line.as_bytes()).is_some());
-            if finders.as_ref().is_some_and(|marks| !named(marks)) {
-                continue;
+        for at in memmem::find_iter(text.as_bytes(), needle.as_bytes()) {
+            let rest = text.get(at + 1..).unwrap_or_default();
+            let Some(end) = memchr(b'\n', rest.as_bytes()) else { continue };
+            let line: KeyLine = serde_json::from_str(rest.get(..end).unwrap_or_default())
+                .map_err(|e| unreadable("a line of the bundle's keys", e))?;
+            if let Some(outside) = line.3.iter().find(|position| **position >= self.head.policies) {
+                return Err(unreadable("the bundle's keys", damaged(format!("there is no policy {outside}"))));
             }
-            let policy = self.policy(place)?;
-            let own = policy.surface.as_deref().and_then(Surface::from_name) == Some(surface);
-            let about = program.is_none_or(|p| policy.keys.as_ref().is_none_or(|keys| keys.may_be_about(p)));
-            if own && about {
-                found.push((position, policy.keys));
+            found.extend(line.3);
+        }
+        self.found.borrow_mut().insert(begins.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// Id and text of a policy.
+    fn policy(&self, position: usize) -> Result<(PolicyLine, String), CompileError> {
+        let what = "a policy of the bundle";
+        let line = self.policies.get(position).and_then(|line| self.text.get(line));
+        let line = line.ok_or_else(|| unreadable(what, damaged(format!("there is no policy {position}"))))?;
+        let line: PolicyLine = serde_json::from_str(line).map_err(|e| unreadable(what, e))?;
+        let mut text = String::new();
+        for (index, fragment) in line.1.iter().enumerate() {
+            if index > 0 {
+                text.push('\n');
+            }
+            match fragment {
+                None => text.push_str(&line.id_line()),
+                Some(number) => {
+                    let fragment = self.fragments.get(*number).and_then(|fragment| self.text.get(fragment));
+                    let missing = || unreadable(what, damaged(format!("there is no fragment {number}")));
+                    text.push_str(fragment.ok_or_else(missing)?);
+                }
             }
         }
-        Ok(PolicyIndex::of_keys(found.iter().map(|(position, keys)| (*position, surface, keys.as_ref()))))
+        Ok((line, text))
     }
 
-    /// Its zones.
-    pub const fn zones(&self) -> &ZoneMatcher {
-        &self.zones
+    /// Parses those of the policies that were not parsed yet, as one text: Cedar makes the tables
+    /// of its lexer anew for each text.
+    fn parse(&mut self, positions: &[usize]) -> Result<(), CompileError> {
+        let new = positions.iter().filter(|position| !self.parsed.contains_key(position));
+        let new = new.map(|position| Ok((*position, self.policy(*position)?))).collect::<Result<Vec<_>, _>>()?;
+        if new.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<&str> = new.iter().map(|(_, (_, text))| text.as_str()).collect();
+        let what = "the policies of the bundle";
+        let set = CedarSet::from_str(&texts.join("\n")).map_err(|e| unreadable(what, e))?;
+        if set.policies().count() != new.len() || set.templates().next().is_some() {
+            return Err(unreadable(what, damaged("a text is not one policy")));
+        }
+        for (number, (position, (line, _))) in new.into_iter().enumerate() {
+            // So Cedar names the policies of a text.
+            let parsed = set.policy(&PolicyId::new(format!("policy{number}")));
+            let own = |parsed: &&cedar_policy::Policy| {
+                self.is_guardrail(position) || parsed.annotation("id") == Some(line.0.as_str())
+            };
+            let parsed = parsed.filter(own).ok_or_else(|| unreadable(what, damaged("a text is not one policy")))?;
+            self.parsed.insert(position, parsed.new_id(PolicyId::new(&line.0)));
+        }
+        Ok(())
+    }
+
+    /// Whether a policy is written by hand, as it likes.
+    const fn is_guardrail(&self, position: usize) -> bool {
+        position >= self.head.policies.saturating_sub(self.head.guardrails)
+    }
+
+    /// The positions of the policies that can apply to a request.
+    fn positions(&self, surface: Surface, facts: &Facts) -> Result<Vec<usize>, CompileError> {
+        let mut positions = self.holding(surface, facts)?;
+        positions.extend(self.head.policies.saturating_sub(self.head.guardrails)..self.head.policies);
+        Ok(positions)
     }
 }
 
-/// Where the policies stand, whose index begins at a byte of the text.
-fn places(text: &str, index: usize, count: usize) -> Result<Vec<Place>, BundleError> {
-    let cut_off = || damaged("its index is cut off");
-    let mut at = index;
-    let mut lines = Vec::new();
-    for _ in 0..count {
-        let line = text.get(at..).and_then(|rest| rest.split('\n').next()).ok_or_else(cut_off)?;
-        let (length, json) = line.split_once(' ').ok_or_else(cut_off)?;
-        let length: usize = length.parse().map_err(|_| damaged("a line of its index has no length"))?;
-        lines.push((at + line.len() - json.len()..at + line.len(), length));
-        at += line.len() + 1;
+impl Lookup for Bundle {
+    type Error = CompileError;
+
+    fn general(&self, surface: Surface) -> Result<Vec<usize>, CompileError> {
+        self.lookup(&format!("[{},null,", quoted(surface.name())))
     }
-    let mut places = Vec::new();
-    for (line, length) in lines {
-        let end = at.checked_add(length).filter(|end| text.get(at..*end).is_some());
-        let end = end.ok_or_else(|| damaged("its policies are cut off"))?;
-        places.push(Place { line, policy: at..end });
-        at = end;
+
+    fn of_name(&self, surface: Surface, name: &str) -> Result<Vec<usize>, CompileError> {
+        self.lookup(&format!("[{},{},", quoted(surface.name()), quoted(name)))
     }
-    if at != text.len() {
-        return Err(damaged("something stands behind its policies"));
+
+    fn of_word(&self, surface: Surface, name: &str, word: Option<&str>) -> Result<Vec<usize>, CompileError> {
+        let of = |word: &str| self.lookup(&format!("[{},{},{word},", quoted(surface.name()), quoted(name)));
+        let mut found = of("null")?;
+        if let Some(word) = word {
+            found.extend(of(&quoted(word))?);
+        }
+        Ok(found)
     }
-    Ok(places)
+}
+
+/// A text as it stands in a line of keys.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Where keys, policies and fragments stand, behind the head.
+fn sections(text: &str, behind: usize, head: &BundleHead) -> Result<(Range<usize>, Lines, Lines), BundleError> {
+    let cut_off = || damaged("its sections are cut off, or something stands behind them");
+    if text.as_bytes().get(behind) != Some(&b'\n') || head.guardrails > head.policies {
+        return Err(damaged("its head does not fit"));
+    }
+    let [keys, policies, fragments] = head.sections;
+    let begin = |before: usize, length: usize| before.checked_add(length).ok_or_else(cut_off);
+    let policies_at = begin(behind + 1, keys)?;
+    let fragments_at = begin(policies_at, policies)?;
+    let end = begin(fragments_at, fragments)?;
+    let closed = text.as_bytes().get(policies_at.saturating_sub(1)) == Some(&b'\n');
+    if end != text.len() || !closed {
+        return Err(cut_off());
+    }
+    let policies = Lines::of(text, policies_at..fragments_at, head.policies).ok_or_else(cut_off)?;
+    let fragments = Lines::of(text, fragments_at..end, head.fragments).ok_or_else(cut_off)?;
+    Ok((behind..policies_at, policies, fragments))
 }
 
 fn zones(head: &BundleHead) -> Result<ZoneMatcher, BundleError> {
@@ -177,35 +285,28 @@ impl Slices for Bundle {
         self.head.surfaces.iter().any(|name| name == surface.name())
     }
 
-    fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError> {
-        let name = match facts {
-            Facts::Command(facts) => Some(facts.program.as_str()),
-            Facts::Egress(_) => None,
-        };
-        let key = (surface, name.unwrap_or("").to_owned());
-        if !self.indexes.contains_key(&key) {
-            let index = self.index(surface, name)?;
-            self.indexes.insert(key.clone(), index);
+    fn prepare(&mut self, requests: &[(Surface, &Facts)]) -> Result<(), CompileError> {
+        let mut positions = Vec::new();
+        for (surface, facts) in requests {
+            if self.covers(*surface) {
+                positions.extend(self.positions(*surface, facts)?);
+            }
         }
-        let mut positions = self.indexes.get(&key).map(|index| index.candidates(surface, facts)).unwrap_or_default();
-        positions.extend(&self.guardrails);
-        let key = (surface, positions);
+        positions.sort_unstable();
+        positions.dedup();
+        self.parse(&positions)
+    }
+
+    fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError> {
+        let key = (surface, self.positions(surface, facts)?);
         if let Some(slice) = self.slices.get(&key) {
             return Ok(Rc::clone(slice));
         }
+        self.parse(&key.1)?;
         let mut set = CedarSet::new();
-        for at in &key.1 {
-            let Some(place) = self.places.get(*at).cloned() else { continue };
-            let parsed = if let Some(parsed) = self.parsed.get(at) {
-                parsed.clone()
-            } else {
-                let id = self.policy(&place)?.id;
-                let text = self.text.get(place.policy).unwrap_or("");
-                let parsed = cedar_policy::Policy::parse(Some(PolicyId::new(&id)), text)
-                    .map_err(|e| CompileError::Parse { what: id, source: Box::new(e) })?;
-                self.parsed.insert(*at, parsed.clone());
-                parsed
-            };
+        for position in &key.1 {
+            let missing = || unreadable("a policy of the bundle", damaged(format!("there is no policy {position}")));
+            let parsed = self.parsed.get(position).ok_or_else(missing)?.clone();
             let what = parsed.id().to_string();
             set.add(parsed).map_err(|e| CompileError::Parse { what, source: Box::new(e) })?;
         }

@@ -12,21 +12,36 @@ fn defect(error: impl std::fmt::Display) -> CompileError {
     CompileError::Request { message: error.to_string() }
 }
 
-/// The Cedar request for facts at a rung.
-pub(super) fn request(surface: Surface, facts: &Facts, rung: u8) -> Result<Request, CompileError> {
-    let (agent, host, pairs) = match facts {
-        Facts::Command(facts) => (&facts.agent, &facts.host, command(facts)),
-        Facts::Egress(facts) => (&facts.agent, &facts.machine, egress(facts)),
-    };
-    let context = Context::from_pairs(pairs).map_err(defect)?;
-    Request::new(
-        entity(surface, "Agent", agent)?,
-        entity(surface, "Action", &format!("tier{rung}"))?,
-        entity(surface, "Host", host)?,
-        context,
-        None,
-    )
-    .map_err(defect)
+/// What Cedar is asked about facts, at whatever rung.
+pub(super) struct Question {
+    surface: Surface,
+    agent: EntityUid,
+    host: EntityUid,
+    context: Context,
+}
+
+impl Question {
+    /// The question about facts.
+    pub(super) fn about(surface: Surface, facts: &Facts) -> Result<Self, CompileError> {
+        let (agent, host, pairs) = match facts {
+            Facts::Command(facts) => (&facts.agent, &facts.host, command(facts)),
+            Facts::Egress(facts) => (&facts.agent, &facts.machine, egress(facts)),
+        };
+        let (agent, host) = (entity(surface, "Agent", agent)?, entity(surface, "Host", host)?);
+        Ok(Question { surface, agent, host, context: Context::from_pairs(pairs).map_err(defect)? })
+    }
+
+    /// The Cedar request at a rung.
+    pub(super) fn at(&self, rung: u8) -> Result<Request, CompileError> {
+        let action = entity(self.surface, "Action", &format!("tier{rung}"))?;
+        Request::new(self.agent.clone(), action, self.host.clone(), self.context.clone(), None).map_err(defect)
+    }
+}
+
+/// Has Cedar make what a request needs and what stays the same.
+pub(super) fn make_ready() {
+    let _ = entity(Surface::Commands, "Agent", "");
+    let _ = Context::from_pairs([(String::new(), Value::new_bool(true))]);
 }
 
 fn entity(surface: Surface, kind: &str, id: &str) -> Result<EntityUid, CompileError> {

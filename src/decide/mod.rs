@@ -25,6 +25,7 @@ pub use why::{explain, failing, why_not};
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::str::FromStr as _;
 
 use cedar_policy::{Authorizer, Decision, Effect, Entities, PolicySet as CedarSet};
 
@@ -85,6 +86,15 @@ pub trait Slices {
     /// Whether some file of the set covers the surface; what none covers permits nothing.
     fn covers(&self, surface: Surface) -> bool;
 
+    /// Is told the requests that will be asked about, so that what they need is read at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Slices::slice`].
+    fn prepare(&mut self, _requests: &[(Surface, &Facts)]) -> Result<(), CompileError> {
+        Ok(())
+    }
+
     /// The policies that can apply to a request, and those of every request.
     ///
     /// # Errors
@@ -93,19 +103,39 @@ pub trait Slices {
     fn slice(&mut self, surface: Surface, facts: &Facts) -> Result<Rc<CedarSet>, CompileError>;
 }
 
-/// Asks Cedar at a rung.
-///
-/// # Errors
-///
-/// [`CompileError`] when evaluation fails: a defect, never an answer.
-pub(crate) fn ask(slices: &mut dyn Slices, surface: Surface, facts: &Facts, rung: u8) -> Result<Answer, CompileError> {
-    if !slices.covers(surface) {
-        return Ok(Answer { allowed: false, reasons: Vec::new() });
+/// Has Cedar make what it makes once in a process, the tables of its lexer and of its extensions,
+/// on a thread that has nothing else to do. It changes no answer.
+pub fn make_ready() {
+    let _ = CedarSet::from_str("permit (principal, action, resource);");
+    context::make_ready();
+}
+
+/// Facts with the policies that can apply to them, to be asked at one rung after the other.
+pub(crate) struct Asked(Option<(Rc<CedarSet>, context::Question)>);
+
+impl Asked {
+    /// What is asked about facts.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`]: a defect or a damaged bundle.
+    pub(crate) fn about(slices: &mut dyn Slices, surface: Surface, facts: &Facts) -> Result<Self, CompileError> {
+        if !slices.covers(surface) {
+            return Ok(Asked(None));
+        }
+        Ok(Asked(Some((slices.slice(surface, facts)?, context::Question::about(surface, facts)?))))
     }
-    let slice = slices.slice(surface, facts)?;
-    let request = context::request(surface, facts, rung)?;
-    let response = Authorizer::new().is_authorized(&request, &slice, &Entities::empty());
-    answered(&response, &slice)
+
+    /// Asks Cedar at a rung.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`] when evaluation fails: a defect, never an answer.
+    pub(crate) fn at(&self, rung: u8) -> Result<Answer, CompileError> {
+        let Some((slice, question)) = &self.0 else { return Ok(Answer { allowed: false, reasons: Vec::new() }) };
+        let response = Authorizer::new().is_authorized(&question.at(rung)?, slice, &Entities::empty());
+        answered(&response, slice)
+    }
 }
 
 /// Whether Cedar's response allows; a policy that could not be evaluated is a defect.
@@ -169,7 +199,7 @@ impl<'a> Decider<'a> {
     /// [`CompileError`] when the generated Cedar does not parse or evaluation fails: defects,
     /// never an answer.
     pub fn allows(&mut self, surface: Surface, facts: &Facts, rung: u8) -> Result<bool, CompileError> {
-        ask(self, surface, facts, rung).map(|answer| answer.allowed)
+        Asked::about(self, surface, facts)?.at(rung).map(|answer| answer.allowed)
     }
 
     /// The lowest rung at which Cedar allows the request; `None`: denied at every rung.
@@ -178,8 +208,9 @@ impl<'a> Decider<'a> {
     ///
     /// As [`Decider::allows`].
     pub fn tier(&mut self, surface: Surface, facts: &Facts) -> Result<Option<u8>, CompileError> {
+        let asked = Asked::about(self, surface, facts)?;
         for rung in 0..RUNGS {
-            if self.allows(surface, facts, rung)? {
+            if asked.at(rung)?.allowed {
                 return Ok(Some(rung));
             }
         }

@@ -1,9 +1,9 @@
 //! The tier of a line: that of its strictest part, with the policies that made it so.
 
 use super::line::{Part, Role, Setting, parts};
-use super::{Slices, ask};
+use super::{Asked, Slices};
 use crate::compile::CompileError;
-use crate::model::{RUNGS, Request, Surface};
+use crate::model::{Facts, RUNGS, Request, Surface};
 
 /// What Cedar answered at one rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +86,11 @@ pub fn judge(
     let parts = parts(surface, line, setting);
     // A line without a part was read by nobody.
     let mut out = Verdict { tier: parts.first().map(|_| 0), parts: Vec::new() };
-    for part in parts {
-        let judgement = judge_part(slices, part, setting)?;
+    let facts: Vec<Option<Facts>> = parts.iter().map(|part| facts(part, setting)).collect();
+    let asked = parts.iter().zip(&facts).filter_map(|(part, facts)| Some((part.request.surface(), facts.as_ref()?)));
+    slices.prepare(&asked.collect::<Vec<_>>())?;
+    for (part, facts) in parts.into_iter().zip(&facts) {
+        let judgement = judge_part(slices, part, facts.as_ref())?;
         if rank(judgement.tier) > rank(out.tier) {
             out.tier = judgement.tier;
         }
@@ -108,20 +111,26 @@ pub fn judge_request(
     setting: &Setting<'_>,
 ) -> Result<Verdict, CompileError> {
     let part = Part { request, role: Role::Whole, text: text.to_owned(), via: Vec::new(), notes: Vec::new() };
-    let judgement = judge_part(slices, part, setting)?;
+    let facts = facts(&part, setting);
+    let judgement = judge_part(slices, part, facts.as_ref())?;
     Ok(Verdict { tier: judgement.tier, parts: vec![judgement] })
 }
 
-fn judge_part(slices: &mut dyn Slices, part: Part, setting: &Setting<'_>) -> Result<Judgement, CompileError> {
-    if part.role == Role::Refused {
+/// What Cedar is asked about of a part; nothing of one that is refused in any case.
+fn facts(part: &Part, setting: &Setting<'_>) -> Option<Facts> {
+    (part.role != Role::Refused).then(|| part.request.facts(setting.zones))
+}
+
+fn judge_part(slices: &mut dyn Slices, part: Part, facts: Option<&Facts>) -> Result<Judgement, CompileError> {
+    let Some(facts) = facts else {
         return Ok(Judgement { part, tier: None, answer: Answer { allowed: false, reasons: Vec::new() }, below: None });
-    }
+    };
     let surface = part.request.surface();
-    let facts = part.request.facts(setting.zones);
+    let asked = Asked::about(slices, surface, facts)?;
     let mut below = None;
     let rungs = if part.role == Role::Denied { RUNGS - 1..RUNGS } else { 0..RUNGS };
     for rung in rungs {
-        let answer = ask(slices, surface, &facts, rung)?;
+        let answer = asked.at(rung)?;
         let passes = match part.role {
             Role::Whole => answer.allowed,
             Role::Restricted | Role::Denied | Role::Refused => !answer.forbidden(),

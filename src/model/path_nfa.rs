@@ -5,6 +5,8 @@
 //! larger than what is ever visited. Once everything that follows is accepted, all that went
 //! before is forgotten.
 
+use std::sync::Arc;
+
 use super::{Glob, Piece};
 
 /// What a transition reads.
@@ -12,8 +14,8 @@ use super::{Glob, Piece};
 enum Class {
     Char(char),
     NotSlash,
-    NoneOf(&'static str),
-    OneOf(&'static str),
+    NoneOf(&'static &'static str),
+    OneOf(&'static &'static str),
     Any,
 }
 
@@ -44,10 +46,13 @@ pub(crate) type States = Vec<u32>;
 /// Stands for "accepted whatever follows".
 const ABSORBED: u32 = u32::MAX;
 
-/// An automaton.
+/// The node that each path begins at.
+const PATH: u32 = 0;
+
+/// An automaton. Copies share their nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNfa {
-    nodes: Vec<Node>,
+    nodes: Arc<Vec<Node>>,
     start: u32,
 }
 
@@ -60,28 +65,32 @@ pub(super) enum Head {
 
 impl PathNfa {
     fn empty() -> Self {
-        PathNfa { nodes: vec![Node::default()], start: 0 }
+        PathNfa { nodes: Arc::new(vec![Node::default()]), start: PATH }
     }
 
     fn node(&mut self) -> u32 {
-        self.nodes.push(Node::default());
+        Arc::make_mut(&mut self.nodes).push(Node::default());
         u32::try_from(self.nodes.len() - 1).unwrap_or(ABSORBED - 1)
     }
 
     fn edge(&mut self, from: u32, class: Class, to: u32) {
-        if let Some(node) = self.nodes.get_mut(from as usize) {
+        if let Some(node) = Arc::make_mut(&mut self.nodes).get_mut(from as usize) {
+            // Most nodes have one, and a vector makes room for four.
+            if node.reads.is_empty() {
+                node.reads.reserve_exact(1);
+            }
             node.reads.push((class, to));
         }
     }
 
     fn skip(&mut self, from: u32, to: u32) {
-        if let Some(node) = self.nodes.get_mut(from as usize) {
+        if let Some(node) = Arc::make_mut(&mut self.nodes).get_mut(from as usize) {
             node.empty.push(to);
         }
     }
 
     fn mark(&mut self, node: u32, absorbs: bool) {
-        if let Some(node) = self.nodes.get_mut(node as usize) {
+        if let Some(node) = Arc::make_mut(&mut self.nodes).get_mut(node as usize) {
             node.accepts = true;
             node.absorbs |= absorbs;
         }
@@ -189,7 +198,7 @@ impl PathNfa {
     pub(super) fn paths<'p>(patterns: impl Iterator<Item = (Head, &'p [Glob], bool)>) -> Self {
         let mut nfa = PathNfa::empty();
         for (head, segments, rest) in patterns {
-            nfa.pattern(0, &head, segments, rest);
+            nfa.pattern(PATH, &head, segments, rest);
         }
         nfa
     }
@@ -202,13 +211,18 @@ impl PathNfa {
         self.skip(start, path);
         self.skip(start, prefix);
         self.edge(prefix, Class::Any, prefix);
-        self.edge(prefix, Class::OneOf("=:@,"), path);
+        self.edge(prefix, Class::OneOf(&"=:@,"), path);
         self.edge(start, Class::Char('-'), dash);
-        self.edge(dash, Class::NoneOf("-/~"), glued);
-        self.edge(glued, Class::NoneOf("/~"), glued);
+        self.edge(dash, Class::NoneOf(&"-/~"), glued);
+        self.edge(glued, Class::NoneOf(&"/~"), glued);
         self.skip(glued, path);
         self.start = start;
         self
+    }
+
+    /// The paths alone that [`PathNfa::arguments`] were made of: nothing leads out of their nodes.
+    pub(super) fn paths_alone(&self) -> Self {
+        PathNfa { nodes: Arc::clone(&self.nodes), start: PATH }
     }
 
     /// Arguments with a segment `..`.

@@ -219,8 +219,8 @@ impl Zones {
             .zones
             .iter()
             .map(|(name, (patterns, _))| {
-                let path = PathNfa::paths(patterns.iter().map(PathPattern::parts));
-                Zone { name: name.clone(), word: path.clone().arguments(), path }
+                let word = PathNfa::paths(patterns.iter().map(PathPattern::parts)).arguments();
+                Zone { name: name.clone(), path: word.paths_alone(), word }
             })
             .collect();
         let all = PathNfa::paths(self.zones.values().flat_map(|(patterns, _)| patterns).map(PathPattern::parts));

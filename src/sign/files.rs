@@ -20,7 +20,7 @@ use super::names::{MAX_NAME_DEPTH, check_name};
 use super::payload::{FileEntry, check_names};
 
 /// Largest policy file that is read, in bytes. The bundle of a set is larger than the files
-/// that it is compiled from: 14 MB for 10,000 rules.
+/// that it is compiled from: several MB for 10,000 rules.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Largest sum of all policy files, in bytes.
 pub const MAX_SET_BYTES: u64 = 256 * 1024 * 1024;

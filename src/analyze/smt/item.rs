@@ -105,10 +105,12 @@ impl<'a> Item<'a> {
         *self.blind.get_or_init(|| {
             self.policy().is_ok_and(|policy| {
                 let inner: &ast::Policy = policy.as_ref();
-                let condition = inner.condition();
-                !condition
-                    .subexpressions()
-                    .any(|e| matches!(e.expr_kind(), ExprKind::Var(Var::Principal | Var::Resource)))
+                let scope = [inner.principal_constraint().as_expr(), inner.resource_constraint().as_expr()];
+                let named = |e: &ast::Expr| {
+                    matches!(e.expr_kind(), ExprKind::Var(Var::Principal | Var::Resource | Var::Action))
+                };
+                let conditions = scope.iter().chain(inner.non_scope_constraints());
+                !conditions.flat_map(|e| e.subexpressions()).any(named)
             })
         })
     }

@@ -200,9 +200,9 @@ pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<Opti
 #[derive(Default)]
 pub(super) struct Known {
     /// Questions without a member whose policies say nothing of principal and resource: by
-    /// action, the policy that it is about, and both sets.
+    /// group of environments, the policy that it is about, and both sets.
     proved: HashSet<(String, Cause, Vec<usize>, Vec<usize>)>,
-    /// Counterexamples, by action and the policy that they are about.
+    /// Counterexamples, by group of environments and the policy that they are about.
     found: Vec<(String, Cause, Request, Entities)>,
 }
 
@@ -251,8 +251,8 @@ impl Asked<'_, '_> {
     /// A counterexample of another environment with the same action, made one of this by the
     /// types of principal and resource, where Cedar says that it is one.
     fn transplanted(&self, cause: Cause) -> Result<Option<Counterexample>, SmtError> {
-        let action = self.environment.action().to_string();
-        let found = self.known.found.iter().find(|(of, about, ..)| *of == action && *about == cause);
+        let group = self.group();
+        let found = self.known.found.iter().find(|(of, about, ..)| *of == group && *about == cause);
         let Some((_, _, request, entities)) = found else { return Ok(None) };
         let of_type = |uid: Option<&EntityUid>, kind: &EntityTypeName| {
             uid.map(|uid| EntityUid::from_type_name_and_id(kind.clone(), uid.id().clone()))
@@ -274,6 +274,13 @@ impl Asked<'_, '_> {
             stopped_by: before.reasons,
             real: None,
         }))
+    }
+
+    /// Environments with one context, in which the same policies mean the same: those of an
+    /// action; those of a namespace where the actions are rungs, of which no condition speaks.
+    fn group(&self) -> String {
+        let action = self.environment.action();
+        if self.slim.is_some() { action.type_name().namespace() } else { action.to_string() }
     }
 
     /// What the other version decides; what it does not know is denied.
@@ -344,12 +351,12 @@ impl Asked<'_, '_> {
                 stopped_by: before.reasons,
                 real: None,
             };
+            let group = self.group();
+            let Counterexample { request, entities, .. } = counterexample.clone();
+            self.known.found.push((group, cause, request, entities));
             return Ok(match real(&counterexample) {
                 Ok(request) => {
                     counterexample.real = request;
-                    let action = self.environment.action().to_string();
-                    let Counterexample { request, entities, .. } = counterexample.clone();
-                    self.known.found.push((action, cause, request, entities));
                     Answer::Found(Box::new(counterexample))
                 }
                 Err(why) => Answer::Unreal(why),
@@ -448,6 +455,6 @@ impl Asked<'_, '_> {
             Cause::Permit(_) => true,
         };
         let all = gone && first.iter().all(|at| blind(self.to, at)) && second.iter().all(|at| blind(self.from, at));
-        all.then(|| (self.environment.action().to_string(), cause, first, second))
+        all.then(|| (self.group(), cause, first, second))
     }
 }

@@ -13,15 +13,15 @@ mod selftest;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::mpsc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
 use super::args::{HookArgs, Route};
 use super::session::Failure;
 use super::{exit, output};
-use crate::decide::{Bundle, Setting, Slices, Verdict, egress_request, judge, judge_request};
+use crate::decide::{Bundle, Setting, Slices, Verdict, egress_request, judge, judge_request, make_ready};
 use crate::model::{Request, Surface, Tier};
 
 use audit::{Row, append, redacted};
@@ -38,12 +38,15 @@ pub(super) fn run(args: &HookArgs) -> Result<u8, Failure> {
         return install::run(args);
     }
     // The work has a thread of its own, so that neither a defect nor an endless loop is an answer.
+    let begun = Instant::now();
     let (send, receive) = mpsc::channel();
     let owned = args.clone();
     let spawned = std::thread::Builder::new().stack_size(16 << 20).spawn(move || {
         let _ = send.send(answer(&owned));
     });
-    let reply = match (spawned, receive.recv_timeout(LIMIT)) {
+    // While that thread reads and verifies the policy. Whatever goes wrong here goes wrong there, too.
+    let _ = std::panic::catch_unwind(make_ready);
+    let reply = match (spawned, receive.recv_timeout(LIMIT.saturating_sub(begun.elapsed()))) {
         (Err(error), _) => failed(&format!("no thread could be started: {error}")),
         (Ok(_), Ok(reply)) => reply,
         (Ok(_), Err(mpsc::RecvTimeoutError::Timeout)) => failed("the decision took longer than five seconds"),
@@ -169,7 +172,7 @@ fn answer(args: &HookArgs) -> Reply {
 }
 
 fn decide(args: &HookArgs, event: &Event, act: &Act, bundle: &mut Bundle) -> Result<Made, String> {
-    let zones = bundle.zones().clone();
+    let zones = Arc::clone(bundle.zones());
     let trusted_dirs = bundle.head().trusted_dirs.clone();
     let setting = Setting {
         trusted_dirs: &trusted_dirs,

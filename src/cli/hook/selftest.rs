@@ -3,6 +3,7 @@
 //! For the start of a session: loads the policy as the hook does and decides lines whose answer
 //! does not depend on the policy, each of which some hook of this kind once got wrong.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{LIMIT, load};
@@ -36,7 +37,7 @@ pub(super) fn run(args: &HookArgs) -> u8 {
         Ok(bundle) => bundle,
         Err(why) => return tell(&format!("polctl hook: self-test failed: {why}\n"), exit::FINDINGS),
     };
-    let zones = bundle.zones().clone();
+    let zones = Arc::clone(bundle.zones());
     let trusted_dirs = bundle.head().trusted_dirs.clone();
     let setting = Setting {
         trusted_dirs: &trusted_dirs,
@@ -57,6 +58,10 @@ pub(super) fn run(args: &HookArgs) -> u8 {
         }
     }
     let elapsed = begun.elapsed();
+    // A decision reads only what it needs.
+    if let Err(error) = bundle.check() {
+        wrong.push(error.to_string());
+    }
     if elapsed > LIMIT / 2 {
         wrong.push(format!("it took {} ms, and a decision may take {} ms", elapsed.as_millis(), LIMIT.as_millis()));
     }

@@ -143,7 +143,7 @@ struct Stanza<'a> {
 
 impl<'a> Stanza<'a> {
     fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.text.lines().next().unwrap_or("").split_whitespace().skip(1)
+        self.text.lines().next().unwrap_or("").split_ascii_whitespace().skip(1)
     }
 }
 
@@ -243,13 +243,14 @@ fn read(stanza: &str, first: usize) -> Result<Program<'_>, TableError> {
     let mut block = Entry::default();
     for (index, line) in stanza.lines().enumerate().skip(1) {
         let indent = line.len() - line.trim_start_matches(' ').len();
-        let text = line.trim();
+        let text = line.trim_ascii();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
         let fail = |what: String| TableError { line: first + index, what };
-        let (text, reason) = text.split_once(" : ").unwrap_or((text, ""));
-        let words: Vec<&str> = text.split_whitespace().collect();
+        let colon = memmem::find(text.as_bytes(), b" : ").and_then(|at| Some((text.get(..at)?, text.get(at + 3..)?)));
+        let (text, reason) = colon.unwrap_or((text, ""));
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let Some((keyword, rest)) = words.split_first() else { continue };
         if indent == 2 {
             program.subs.extend(paths.drain(..).map(|path| (path, block.clone())));
