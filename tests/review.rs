@@ -308,6 +308,7 @@ fn report(texts: &[String]) -> (Report, SourceMap) {
             replay: None,
             old_tier: None,
             new_tier: Some(1),
+            request: None,
         })
     };
     let findings = vec![
@@ -378,8 +379,16 @@ fn a_comment_fits_and_says_what_it_leaves_out() {
             Finding::new(code, Span::new(file, start, start + 5), format!("`tool{n}` changed")).help("mend it");
         let (surface, witness) = ("commands".to_owned(), format!("tool{n} x"));
         let (rungs, assumes) = (vec![1], Vec::new());
-        finding.evidence =
-            Some(Evidence { surface, rungs, witness, assumes, replay: None, old_tier: None, new_tier: Some(1) });
+        finding.evidence = Some(Evidence {
+            surface,
+            rungs,
+            witness,
+            assumes,
+            replay: None,
+            old_tier: None,
+            new_tier: Some(1),
+            request: None,
+        });
         finding.texts = vec![TextChange { old: None, new: Some(Span::new(file, start, start + 12)) }];
         finding
     };

@@ -119,9 +119,11 @@ fn defect(error: CompileError) -> SmtError {
 
 fn item<'a>(compiled: &'a Compiled, policy: &'a Policy, number: u32, map: &'a SourceMap) -> Result<Item<'a>, SmtError> {
     let namespace = policy.surface.namespace();
-    let action = |rung: u8| format!("{namespace}::Action::\"tier{rung}\"").parse::<EntityUid>();
-    let actions = policy.rungs.clone().map(action).collect::<Result<Vec<_>, _>>();
-    let actions = actions.map_err(|e| SmtError::Defect { what: e.to_string() })?;
+    let action = |rung: u8| {
+        let uid = format!("{namespace}::Action::\"tier{rung}\"").parse::<EntityUid>();
+        uid.map_err(|e| SmtError::Defect { what: e.to_string() })
+    };
+    let actions = policy.rungs.clone().map(action).collect::<Result<Vec<_>, _>>()?;
     let source = move || render(compiled, policy, map).parse().map_err(defect);
     Ok(Item::lazy(policy.effect, actions, u64::from(number), demands(policy), source))
 }
@@ -424,10 +426,11 @@ impl<'a> Join<'_, '_, 'a> {
             Second::Open(why) => {
                 let decided = !open && unread.is_none();
                 self.stays(about, unread, &why);
-                if decided && self.engines == Engines::Both {
-                    if let Some(finding) = self.findings.last_mut() {
-                        finding.level = Level::Note;
-                    }
+                if decided
+                    && self.engines == Engines::Both
+                    && let Some(finding) = self.findings.last_mut()
+                {
+                    finding.level = Level::Note;
                 }
             }
         }

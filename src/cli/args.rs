@@ -228,7 +228,7 @@ pub struct CedarArgs {
     /// The schema of the new version, where it is another one
     #[arg(long, value_name = "FILE", requires = "cedar")]
     pub new_schema: Option<PathBuf>,
-    /// Links of the old version's templates: a JSON list of template_id, link_id and args
+    /// Links of the old version's templates: a JSON list of `template_id`, `link_id` and `args`
     #[arg(long, value_name = "FILE", requires = "cedar")]
     pub old_links: Option<PathBuf>,
     /// Links of the new version's templates

@@ -138,7 +138,7 @@ impl Reader<'_> {
                     PatternElem::Char(c) => Piece::Text(c.to_string()),
                     PatternElem::Wildcard => Piece::Any,
                 });
-                self.text_is(&self.place(expr)?, vec![Glob::new(pieces)])
+                Self::text_is(&self.place(expr)?, vec![Glob::new(pieces)])
             }
             ExprKind::Is { expr, entity_type } => {
                 let kind = match expr.expr_kind() {
@@ -168,11 +168,11 @@ impl Reader<'_> {
             BinaryOp::Contains => match (texts(left), self.place(left)) {
                 (Some(names), _) => match right.expr_kind() {
                     ExprKind::Var(_) => None,
-                    _ => self.text_is(&self.place(right)?, names.iter().map(|n| Glob::literal(n)).collect()),
+                    _ => Self::text_is(&self.place(right)?, names.iter().map(|n| Glob::literal(n)).collect()),
                 },
                 (_, Some(Place::Set(set))) => self.has_any(set, vec![text(right)?]),
                 (_, Some(Place::Unknown)) => Some(Atom::WordUnknown(number(right)?).into()),
-                _ => self.entity_in(right, members(left)?),
+                _ => self.entity_in(right, &members(left)?),
             },
             BinaryOp::ContainsAny => match self.place(left)? {
                 Place::Set(set) => self.has_any(set, texts(right)?),
@@ -191,8 +191,8 @@ impl Reader<'_> {
             },
             // Entities of these types have no parents, so `in` is equality.
             BinaryOp::In => match right.expr_kind() {
-                ExprKind::Set(_) => self.entity_in(left, members(right)?),
-                _ => self.entity_in(left, vec![member(right)?]),
+                ExprKind::Set(_) => self.entity_in(left, &members(right)?),
+                _ => self.entity_in(left, &[member(right)?]),
             },
             BinaryOp::Less => self.below(left, right, 0),
             BinaryOp::LessEq => self.below(left, right, 1),
@@ -202,7 +202,7 @@ impl Reader<'_> {
 
     fn equal(&self, place: &ast::Expr, value: &ast::Expr) -> Option<Expr> {
         if let Some(uid) = member(value) {
-            return self.entity_in(place, vec![uid]);
+            return self.entity_in(place, &[uid]);
         }
         match (self.place(place)?, value.expr_kind()) {
             (Place::Flag(flag), ExprKind::Lit(Literal::Bool(truth))) => {
@@ -211,7 +211,7 @@ impl Reader<'_> {
             }
             (Place::Count, _) => Some(Atom::CountIs(number(value)?).into()),
             (Place::Port, _) => Some(Atom::Port(u16::try_from(number(value)?).ok()?).into()),
-            (place, _) => self.text_is(&place, vec![Glob::literal(&text(value)?)]),
+            (place, _) => Self::text_is(&place, vec![Glob::literal(&text(value)?)]),
         }
     }
 
@@ -226,7 +226,7 @@ impl Reader<'_> {
     }
 
     /// That the text at a place matches one of these.
-    fn text_is(&self, place: &Place, globs: Vec<Glob>) -> Option<Expr> {
+    fn text_is(place: &Place, globs: Vec<Glob>) -> Option<Expr> {
         let literals = || globs.iter().map(|g| g.as_literal().map(str::to_owned)).collect::<Option<Vec<_>>>();
         Some(match place {
             Place::Program => Atom::Program(globs).into(),
@@ -266,7 +266,7 @@ impl Reader<'_> {
     }
 
     /// That who asks, or where, is one of these.
-    fn entity_in(&self, of: &ast::Expr, uids: Vec<ast::EntityUID>) -> Option<Expr> {
+    fn entity_in(&self, of: &ast::Expr, uids: &[ast::EntityUID]) -> Option<Expr> {
         let (kind, make): (&str, fn(Vec<String>) -> Atom) = match of.expr_kind() {
             ExprKind::Var(Var::Principal) => ("Agent", Atom::Agent),
             ExprKind::Var(Var::Resource) => ("Host", Atom::Machine),

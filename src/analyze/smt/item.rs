@@ -55,9 +55,9 @@ impl<'a> Item<'a> {
         };
         let inner: &ast::Policy = policy.as_ref();
         let actions = match inner.action_constraint() {
-            ast::ActionConstraint::In(uids) => Actions::Of(uids.iter().map(|uid| public(uid)).collect()),
+            ast::ActionConstraint::In(uids) => Actions::Of(uids.iter().map(public).collect()),
             ast::ActionConstraint::Eq(uid) => Actions::Of(vec![public(uid)]),
-            _ => Actions::Any,
+            ast::ActionConstraint::Any => Actions::Any,
         };
         let demands = demands(&inner.condition());
         let source = Box::new(|| Err(SmtError::Defect { what: "a parsed policy is missing".into() }));
@@ -110,7 +110,7 @@ impl<'a> Item<'a> {
                     matches!(e.expr_kind(), ExprKind::Var(Var::Principal | Var::Resource | Var::Action))
                 };
                 let conditions = scope.iter().chain(inner.non_scope_constraints());
-                !conditions.flat_map(|e| e.subexpressions()).any(named)
+                !conditions.flat_map(ast::Expr::subexpressions).any(named)
             })
         })
     }

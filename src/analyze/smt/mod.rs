@@ -133,7 +133,7 @@ impl Engine {
             Ok(Err(_)) => return Err(Failure::Unknown("the symbolic compiler failed at it".into())),
             Err(error) => return Err(Failure::Unknown(format!("no thread could be started: {error}"))),
         };
-        answer.map_err(|error| match error {
+        answer.map_err(|error| match *error {
             SymbolicError::SolverUnknown => {
                 Failure::Unknown(format!("the solver does not know within {} s", self.limits.question.as_secs()))
             }
@@ -160,13 +160,15 @@ impl Engine {
 }
 
 impl Running {
-    fn ask(&mut self, asked: &Question<'_>) -> Result<Option<Env>, SymbolicError> {
+    fn ask(&mut self, asked: &Question<'_>) -> Result<Option<Env>, Box<SymbolicError>> {
         let compiled = |set: &PolicySet| {
             let Question { environment, schema, symbols, .. } = asked;
             CompiledPolicySet::compile_with_custom_symenv(set, environment, schema, (*symbols).clone())
+                .map_err(Box::new)
         };
         let (first, second) = (compiled(asked.first)?, compiled(asked.second)?);
-        self.runtime.block_on(self.symbolic.check_implies_with_counterexample_opt(&first, &second))
+        let asked = self.symbolic.check_implies_with_counterexample_opt(&first, &second);
+        self.runtime.block_on(asked).map_err(Box::new)
     }
 
     fn start(located: &Located, limits: Limits) -> Result<Self, SmtError> {

@@ -285,10 +285,10 @@ impl Asked<'_, '_> {
 
     /// What the other version decides; what it does not know is denied.
     fn before(&self, request: &Request, entities: &Entities) -> Result<Decided, SmtError> {
-        match self.known_before() {
-            true => self.from.decide(request, entities),
-            false => Ok(Decided { allowed: false, reasons: Vec::new(), errors: Vec::new() }),
+        if self.known_before() {
+            return self.from.decide(request, entities);
         }
+        Ok(Decided { allowed: false, reasons: Vec::new(), errors: Vec::new() })
     }
 
     /// Policies that join at the start: they look like the policy that the question is about.

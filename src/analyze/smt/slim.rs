@@ -84,9 +84,8 @@ pub(super) fn spoken_of<'p>(policies: impl Iterator<Item = &'p Policy>) -> BTree
     for policy in policies {
         let inner: &ast::Policy = policy.as_ref();
         for expr in inner.condition().subexpressions() {
-            let (of, attr) = match expr.expr_kind() {
-                ExprKind::GetAttr { expr, attr } | ExprKind::HasAttr { expr, attr } => (expr, attr),
-                _ => continue,
+            let (ExprKind::GetAttr { expr: of, attr } | ExprKind::HasAttr { expr: of, attr }) = expr.expr_kind() else {
+                continue;
             };
             if matches!(of.expr_kind(), ExprKind::Var(Var::Context)) {
                 out.insert(attr.to_string());

@@ -217,9 +217,11 @@ impl PlainReader {
         policies.sort_by_key(|p| p.id().to_string());
         for policy in policies {
             linked.extend(policy.template_id().cloned());
-            match policy.to_json().and_then(|json| Ok(Policy::from_json(None, json))) {
-                Ok(Ok(fixed)) => self.push(&mut out, policy.id().to_string(), span, fixed),
-                _ => sink.push(Finding::new(Code::CEDAR, span, format!("the policy `{}` cannot be read", policy.id()))),
+            match policy.to_json().ok().and_then(|json| Policy::from_json(None, json).ok()) {
+                Some(fixed) => self.push(&mut out, policy.id().to_string(), span, fixed),
+                None => {
+                    sink.push(Finding::new(Code::CEDAR, span, format!("the policy `{}` cannot be read", policy.id())));
+                }
             }
         }
         for template in set.templates() {
@@ -264,7 +266,7 @@ impl PlainReader {
                     Finding::new(
                         Code::CEDAR,
                         span,
-                        format!("there is no template `{}` for the link `{}`", link.template_id, link.link_id),
+                        format!("there is no template `{}` for the link `{}`", link.template_id, link.name),
                     )
                     .help("a template is named by its `@id`"),
                 );
@@ -274,13 +276,13 @@ impl PlainReader {
             match link.policy(&linkable.template) {
                 Ok(policy) => {
                     let place = linkable.plain.span;
-                    self.push(version, link.link_id.clone(), place, policy);
+                    self.push(version, link.name.clone(), place, policy);
                 }
                 Err(why) => {
                     sink.push(Finding::new(
                         Code::CEDAR,
                         span,
-                        format!("the link `{}` does not fit its template: {why}", link.link_id),
+                        format!("the link `{}` does not fit its template: {why}", link.name),
                     ));
                 }
             }
@@ -312,7 +314,8 @@ struct Linkable {
 #[serde(deny_unknown_fields)]
 struct Link {
     template_id: String,
-    link_id: String,
+    #[serde(rename = "link_id")]
+    name: String,
     args: BTreeMap<String, String>,
 }
 

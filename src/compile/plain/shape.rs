@@ -53,12 +53,10 @@ pub fn joined(schema: &Value, other: &Value) -> Value {
         let Some(ours) = out.get_mut(namespace) else { continue };
         for section in ["commonTypes", "entityTypes"] {
             for (name, declared) in theirs.get(section).and_then(Value::as_object).into_iter().flatten() {
-                match ours.get_mut(section).and_then(|s| s.get_mut(name)) {
-                    Some(kind) => add_attributes(kind.get_mut("shape"), declared.get("shape")),
-                    None => {
-                        let all = ours.get_mut(section).and_then(Value::as_object_mut);
-                        all.and_then(|all| all.insert(name.clone(), declared.clone()));
-                    }
+                if let Some(kind) = ours.get_mut(section).and_then(|s| s.get_mut(name)) {
+                    add_attributes(kind.get_mut("shape"), declared.get("shape"));
+                } else if let Some(all) = ours.get_mut(section).and_then(Value::as_object_mut) {
+                    all.insert(name.clone(), declared.clone());
                 }
             }
         }
