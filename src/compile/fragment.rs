@@ -19,6 +19,10 @@ use crate::model::{Glob, MAX_WORDS, Piece, PolicySet, RUNGS, Scheme, Surface, Zo
 /// on which it says something that conditions cannot.
 pub(super) fn translate(set: &PolicySet, index: usize, guardrail: &Guardrail) -> Vec<(Surface, Option<Vec<Policy>>)> {
     let Ok(parsed) = guardrail.parse() else { return Vec::new() };
+    // One that permits is refused, and stops nothing.
+    if parsed.effect() != cedar_policy::Effect::Forbid {
+        return Vec::new();
+    }
     let mut out = Vec::new();
     for surface in set.surfaces.keys().copied() {
         let rungs = rungs(&parsed, surface);
