@@ -947,7 +947,7 @@ mod slices {
         let mut decider = Decider::new(compiled, map);
         let mut bundled = Bundle::read(bundle(compiled, map, &[])).unwrap();
         bundled.check().unwrap();
-        for (position, policy) in compiled.policies.iter().enumerate() {
+        for (position, policy) in compiled.generated().enumerate() {
             let (want, read) = (render(compiled, policy, map), bundled.text(position).unwrap());
             prop_assert!(read.id == want.id && read.text == want.text, "{}\n{}\n{}", read.id, read.text, want.text);
         }
