@@ -283,7 +283,8 @@ fn check(desk: &Desk, base: &str, approvals: &[&str], code: i32) -> Vec<(String,
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["exit_code"], code);
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
-    let findings = report["findings"].as_array().unwrap().iter();
+    // The rules of the example could be one; that is not what is judged here.
+    let findings = report["findings"].as_array().unwrap().iter().filter(|f| f["code"] != "mergeable");
     findings.map(|f| (text(f, "code"), text(f, "level"), text(f, "message"))).collect()
 }
 

@@ -3,6 +3,7 @@
 //! Owns the verdict. Everything that cannot be decided becomes an `inconclusive` finding;
 //! nothing here ever treats "unknown" as "fine".
 
+mod alike;
 mod capability;
 mod compare;
 mod configuration;
@@ -13,6 +14,7 @@ mod overview;
 mod plain;
 mod sample;
 mod second;
+mod short;
 pub mod smt;
 mod typed;
 

@@ -11,6 +11,7 @@ use cedar_policy::{EntityUid, RequestEnv, RestrictedExpression as Value, Schema,
 
 use super::compare::{Change, Changes, Numbers};
 use super::explain::place;
+use super::short::Teller;
 use super::smt::{
     Answer, Cause, Counterexample, Engine, Item, Outcome, Slim, SmtError, Version, difference, nearest, newly_allowed,
 };
@@ -66,6 +67,17 @@ impl<'a> Told<'a> {
         self.parts.get(at).copied()
     }
 
+    /// The item at a position.
+    pub(super) fn item(&self, at: usize) -> Option<&Item<'a>> {
+        self.version.index.items.get(at)
+    }
+
+    /// The policy at a position, if polctl generates it.
+    pub(super) fn generated(&self, at: usize) -> Option<&'a Policy> {
+        let Some(Part::Generated(at)) = self.part(at) else { return None };
+        self.compiled.policies.get(at)
+    }
+
     /// The guardrail at a position, if the exact engine cannot read it.
     fn unread(&self, at: usize) -> Option<&'a Guardrail> {
         let Some(Part::Guardrail(index)) = self.part(at) else { return None };
@@ -113,7 +125,7 @@ fn plain_context() -> Vec<(&'static str, Value)> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
-fn defect(error: CompileError) -> SmtError {
+pub(super) fn defect(error: CompileError) -> SmtError {
     SmtError::Defect { what: error.to_string() }
 }
 
@@ -186,6 +198,7 @@ pub(super) struct Run<'r, 'a> {
     pub(super) from: Told<'a>,
     pub(super) to: Told<'a>,
     zones: &'r ZoneMatcher,
+    map: &'a SourceMap,
 }
 
 impl<'r, 'a> Run<'r, 'a> {
@@ -201,6 +214,7 @@ impl<'r, 'a> Run<'r, 'a> {
             from: Told::new(from, &numbers.from, &mut guardrails, map)?,
             to: Told::new(to, &numbers.to, &mut guardrails, map)?,
             zones,
+            map,
         })
     }
 
@@ -213,6 +227,7 @@ impl<'r, 'a> Run<'r, 'a> {
     ) -> Result<Vec<Answered>, SmtError> {
         let schema = schema(self.to.compiled)?;
         let mut slim = Slim::new(shape(self.to.compiled)?, plain_context());
+        let tell = Teller { from: &self.from, to: &self.to, map: self.map };
         let mut failure = None;
         let mut real = |example: &Counterexample| -> Result<Option<Request>, String> {
             match self.realised(example, (before, after)) {
@@ -231,8 +246,15 @@ impl<'r, 'a> Run<'r, 'a> {
             };
             !carrier && rung(environment.action()).is_some_and(|(surface, rung)| wanted(surface, rung, cause))
         };
-        let outcomes =
-            newly_allowed(engine, &schema, &self.from.version, &self.to.version, &asks, &mut real, Some(&mut slim))?;
+        let outcomes = newly_allowed(
+            engine,
+            &schema,
+            &self.from.version,
+            &self.to.version,
+            &asks,
+            &mut real,
+            Some((&mut slim, &tell)),
+        )?;
         match failure {
             Some(error) => Err(defect(error)),
             None => Ok(outcomes.into_iter().filter_map(answered).collect()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use cedar_policy::{RequestEnv, Schema};
 use cedar_policy_symcc::CompiledSchema;
 
-use super::question::{Answer, Asked, Cause, Known, Realness, Version, name};
+use super::question::{Answer, Asked, Cause, Known, Realness, Tell, Version, name};
 use super::{Engine, Slim, SmtError};
 use crate::compile::Effect;
 
@@ -29,7 +29,7 @@ pub(crate) fn newly_allowed(
     to: &Version<'_>,
     asks: &dyn Fn(&RequestEnv, Cause) -> bool,
     real: Realness<'_>,
-    mut slim: Option<&mut Slim>,
+    mut short: Option<(&mut Slim, &dyn Tell)>,
 ) -> Result<Vec<Outcome>, SmtError> {
     let mut out = Vec::new();
     let mut environments: Vec<RequestEnv> = schema.request_envs().collect();
@@ -47,9 +47,21 @@ pub(crate) fn newly_allowed(
         }
         let Some(compiled) = &compiled else { continue };
         let symbols = compiled.sym_env(&environment).map_err(|e| SmtError::Defect { what: e.to_string() })?;
-        let slim = slim.as_deref_mut();
-        let mut asked =
-            Asked { known: &mut known, slim, engine, schema, environment: &environment, symbols: &symbols, from, to };
+        let (slim, tell) = match &mut short {
+            Some((slim, tell)) => (Some(&mut **slim), Some(*tell)),
+            None => (None, None),
+        };
+        let mut asked = Asked {
+            known: &mut known,
+            slim,
+            tell,
+            engine,
+            schema,
+            environment: &environment,
+            symbols: &symbols,
+            from,
+            to,
+        };
         for cause in causes {
             let answer = asked.ask(cause, real)?;
             if !matches!(answer, Answer::None) {

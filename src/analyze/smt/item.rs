@@ -99,6 +99,15 @@ impl<'a> Item<'a> {
         Ok(self.policy.get_or_init(|| made))
     }
 
+    /// The texts that attributes of the context must be one of, by the attribute's name.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (String, BTreeSet<String>)> {
+        self.demands.iter().filter_map(|(path, values)| {
+            let name = path.strip_prefix("context.").filter(|name| !name.contains('.'))?;
+            let texts = values.iter().map(|value| value.strip_prefix("s:").map(str::to_owned));
+            Some((name.to_owned(), texts.collect::<Option<_>>()?))
+        })
+    }
+
     /// Whether it says nothing of who asks and about what, so that it means the same for all
     /// types of both.
     pub(super) fn is_blind(&self) -> bool {

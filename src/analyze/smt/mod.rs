@@ -15,9 +15,9 @@ pub mod solver;
 
 pub(crate) use compare::{Outcome, newly_allowed};
 pub(crate) use item::Item;
-pub(crate) use question::{Answer, Cause, Counterexample, Version};
+pub(crate) use question::{Answer, Asking, Cause, Counterexample, Short, Tell, Version, add, all_but};
 pub(crate) use real::{difference, nearest};
-pub(crate) use slim::Slim;
+pub(crate) use slim::{Slim, spoken_of};
 
 use cedar_policy::{PolicySet, RequestEnv, Schema};
 use cedar_policy_symcc::err::Error as SymbolicError;

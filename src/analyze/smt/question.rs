@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use cedar_policy::{
     Authorizer, Decision, Entities, Entity, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet, Request,
-    RequestEnv, Schema,
+    RequestEnv, RestrictedExpression, Schema,
 };
 use cedar_policy_symcc::{CompiledPolicy, Env, SymEnv};
 
@@ -146,7 +146,17 @@ pub(crate) fn name(environment: &RequestEnv) -> String {
     format!("{} {} {}", environment.principal(), environment.action(), environment.resource())
 }
 
-fn add(set: &mut PolicySet, policy: Policy) -> Result<(), SmtError> {
+/// A set that permits everything but what a forbid stops.
+pub(crate) fn all_but(forbid: Policy) -> Result<PolicySet, SmtError> {
+    let mut set = PolicySet::new();
+    let all = Policy::parse(Some(PolicyId::new("all")), "permit(principal, action, resource);");
+    add(&mut set, all.map_err(|e| SmtError::Defect { what: e.to_string() })?)?;
+    add(&mut set, forbid)?;
+    Ok(set)
+}
+
+/// Adds a policy to a set.
+pub(crate) fn add(set: &mut PolicySet, policy: Policy) -> Result<(), SmtError> {
     set.add(policy).map_err(|e| SmtError::Defect { what: e.to_string() })
 }
 
@@ -193,6 +203,52 @@ pub(crate) enum Answer {
     Open(String),
 }
 
+/// The policies of a question, by position.
+pub(crate) struct Asking<'q> {
+    /// What it is about.
+    pub(crate) cause: Cause,
+    /// Permits of the version that permits more, of which one must hold.
+    pub(crate) permits: &'q [usize],
+    /// Forbids of the same version, of which none may hold.
+    pub(crate) forbids: &'q BTreeSet<usize>,
+    /// Permits of the other version, of which none may hold.
+    pub(crate) permitted: &'q BTreeSet<usize>,
+}
+
+/// A question with only as much of its policies as decides it.
+pub(crate) enum Short {
+    /// No request can satisfy what it demands.
+    Never,
+    /// A request that the first set allows and the second does not.
+    Sets {
+        /// The permits and forbids of the version that permits more.
+        first: PolicySet,
+        /// What the other version permits, or what its forbid does not stop.
+        second: PolicySet,
+        /// Values for attributes of which it no longer speaks.
+        filled: Vec<(String, RestrictedExpression)>,
+        /// Whether it demands less than the whole question.
+        cut: bool,
+    },
+}
+
+/// Says questions shorter than their policies are written. What it leaves out may only make
+/// more requests answer it.
+pub(crate) trait Tell {
+    /// The question in short.
+    fn tell(&self, asked: &Asking<'_>) -> Result<Short, SmtError>;
+}
+
+/// What the solver says to one question.
+enum Reply {
+    /// There is no such request: a proof.
+    None,
+    /// There is this one; whether the question was cut.
+    Found(Env, bool),
+    /// It could not say.
+    Open(String),
+}
+
 /// Judges whether a counterexample is a request that can occur; else says why not.
 pub(crate) type Realness<'r> = &'r mut dyn FnMut(&Counterexample) -> Result<Option<crate::model::Request>, String>;
 
@@ -210,6 +266,7 @@ pub(super) struct Known {
 pub(super) struct Asked<'q, 'a> {
     pub(super) known: &'q mut Known,
     pub(super) slim: Option<&'q mut Slim>,
+    pub(super) tell: Option<&'q dyn Tell>,
     pub(super) engine: &'q mut Engine,
     pub(super) schema: &'q Schema,
     pub(super) environment: &'q RequestEnv,
@@ -237,13 +294,17 @@ impl Asked<'_, '_> {
                     .filter(|p| self.to.index.items.get(*p).is_some_and(|permit| !permit.excludes(forbid)))
                     .collect();
                 permits.sort_by_key(|p| !self.to.index.items.get(*p).is_some_and(|permit| permit.resembles(forbid)));
-                for batch in permits.chunks(BATCH) {
+                // One permit by itself can be said much shorter than together with others.
+                let together = if self.tell.is_some() { 1 } else { BATCH };
+                let mut left = Answer::None;
+                for batch in permits.chunks(together) {
                     match self.refine(cause, batch, real)? {
                         Answer::None => {}
-                        answer => return Ok(answer),
+                        found @ Answer::Found(_) => return Ok(found),
+                        other => left = other,
                     }
                 }
-                Ok(Answer::None)
+                Ok(left)
             }
         }
     }
@@ -315,11 +376,13 @@ impl Asked<'_, '_> {
             Cause::Permit(_) if self.known_before() => self.seeds(cause, self.from, Effect::Permit),
             _ => BTreeSet::new(),
         };
+        let mut whole = false;
         for _ in 0..MAX_ROUNDS {
-            let found = match self.query(cause, permits, &forbids, &permitted)? {
-                Ok(Some(found)) => found,
-                Ok(None) => return Ok(Answer::None),
-                Err(reason) => return Ok(Answer::Open(reason)),
+            let asked = Asking { cause, permits, forbids: &forbids, permitted: &permitted };
+            let (found, cut) = match self.query(&asked, whole)? {
+                Reply::Found(found, cut) => (found, cut),
+                Reply::None => return Ok(Answer::None),
+                Reply::Open(reason) => return Ok(Answer::Open(reason)),
             };
             let after = self.to.decide(&found.request, &found.entities)?;
             let before = self.before(&found.request, &found.entities)?;
@@ -339,6 +402,11 @@ impl Asked<'_, '_> {
                 }
             }
             if forbids.len() + permitted.len() > size {
+                continue;
+            }
+            if cut && (!after.allowed || before.allowed) {
+                // What was left out does not hold for what was filled in.
+                whole = true;
                 continue;
             }
             if !after.allowed || before.allowed {
@@ -366,61 +434,74 @@ impl Asked<'_, '_> {
     }
 
     /// Asks the solver once: a request that the first set allows and the second does not.
-    fn query(
-        &mut self,
-        cause: Cause,
-        permits: &[usize],
-        forbids: &BTreeSet<usize>,
-        permitted: &BTreeSet<usize>,
-    ) -> Result<Result<Option<Env>, String>, SmtError> {
-        let key = self.blind(cause, permits, forbids, permitted);
+    fn query(&mut self, asked: &Asking<'_>, whole: bool) -> Result<Reply, SmtError> {
+        let key = self.blind(asked);
         if key.as_ref().is_some_and(|key| self.known.proved.contains(key)) {
-            return Ok(Ok(None));
+            return Ok(Reply::None);
         }
+        let short = match self.tell.filter(|_| !whole) {
+            Some(tell) => tell.tell(asked)?,
+            None => match self.in_full(asked)? {
+                Some(short) => short,
+                None => return Ok(Reply::Open(UNTOLD.into())),
+            },
+        };
+        let answer = match short {
+            Short::Never => Ok(None),
+            Short::Sets { first, second, filled, cut } => {
+                self.solve(&first, &second, &filled)?.map(|found| found.map(|found| (found, cut)))
+            }
+        };
+        match answer {
+            Ok(None) => {
+                self.known.proved.extend(key);
+                Ok(Reply::None)
+            }
+            Ok(Some((found, cut))) => Ok(Reply::Found(found, cut)),
+            Err(Failure::Unknown(reason)) => Ok(Reply::Open(reason)),
+            Err(Failure::Solver(error)) => Err(error),
+        }
+    }
+
+    /// A question with its policies as they are written; `None` where one that it needs cannot
+    /// be said.
+    fn in_full(&self, asked: &Asking<'_>) -> Result<Option<Short>, SmtError> {
         let told = |version: &Version<'_>, at: usize| -> Result<Option<Policy>, SmtError> {
             let policy = version.told(at, self.environment, self.schema)?;
             Ok(policy.map(|policy| policy.new_id(PolicyId::new(at.to_string()))))
         };
         let (mut first, mut second) = (PolicySet::new(), PolicySet::new());
-        for at in permits.iter().chain(forbids) {
+        for at in asked.permits.iter().chain(asked.forbids) {
             // Without a permit less would be asked; without a forbid more, which is safe.
             match told(self.to, *at)? {
                 Some(policy) => add(&mut first, policy)?,
-                None if permits.contains(at) => return Ok(Err(UNTOLD.into())),
+                None if asked.permits.contains(at) => return Ok(None),
                 None => {}
             }
         }
-        match cause {
+        match asked.cause {
             Cause::Permit(_) => {
-                for at in permitted {
+                for at in asked.permitted {
                     if let Some(policy) = told(self.from, *at)? {
                         add(&mut second, policy)?;
                     }
                 }
             }
             Cause::Gone(at) => {
-                let all = Policy::parse(Some(PolicyId::new("all")), "permit(principal, action, resource);");
-                add(&mut second, all.map_err(|e| SmtError::Defect { what: e.to_string() })?)?;
-                match told(self.from, at)? {
-                    Some(policy) => add(&mut second, policy)?,
-                    None => return Ok(Err(UNTOLD.into())),
-                }
+                let Some(policy) = told(self.from, at)? else { return Ok(None) };
+                second = all_but(policy)?;
             }
         }
-        let answer = self.solve(&first, &second)?;
-        match answer {
-            Ok(None) => {
-                self.known.proved.extend(key);
-                Ok(Ok(None))
-            }
-            Ok(found) => Ok(Ok(found)),
-            Err(Failure::Unknown(reason)) => Ok(Err(reason)),
-            Err(Failure::Solver(error)) => Err(error),
-        }
+        Ok(Some(Short::Sets { first, second, filled: Vec::new(), cut: false }))
     }
 
     /// The solver's answer, under the schema or as much of it as the policies speak of.
-    fn solve(&mut self, first: &PolicySet, second: &PolicySet) -> Result<Result<Option<Env>, Failure>, SmtError> {
+    fn solve(
+        &mut self,
+        first: &PolicySet,
+        second: &PolicySet,
+        filled: &[(String, RestrictedExpression)],
+    ) -> Result<Result<Option<Env>, Failure>, SmtError> {
         let environment = self.environment;
         let Some(slim) = self.slim.as_deref_mut() else {
             let (schema, symbols) = (self.schema, self.symbols);
@@ -431,24 +512,21 @@ impl Asked<'_, '_> {
         let asked = Question { first, second, environment, schema, symbols: &symbols };
         let answer = self.engine.differ(&asked);
         Ok(match answer {
-            Ok(Some(found)) => Ok(Some(Env { request: slim.completed(&found.request)?, entities: found.entities })),
+            Ok(Some(found)) => {
+                Ok(Some(Env { request: slim.completed(&found.request, filled)?, entities: found.entities }))
+            }
             other => other,
         })
     }
 
     /// What a question is, where it is the same one for all types of principal and resource.
-    fn blind(
-        &self,
-        cause: Cause,
-        permits: &[usize],
-        forbids: &BTreeSet<usize>,
-        permitted: &BTreeSet<usize>,
-    ) -> Option<(String, Cause, Vec<usize>, Vec<usize>)> {
+    fn blind(&self, asked: &Asking<'_>) -> Option<(String, Cause, Vec<usize>, Vec<usize>)> {
         if self.from.foreign.is_some() || self.to.foreign.is_some() {
             return None;
         }
-        let first: Vec<usize> = permits.iter().chain(forbids).copied().collect();
-        let second: Vec<usize> = permitted.iter().copied().collect();
+        let cause = asked.cause;
+        let first: Vec<usize> = asked.permits.iter().chain(asked.forbids).copied().collect();
+        let second: Vec<usize> = asked.permitted.iter().copied().collect();
         let blind = |version: &Version<'_>, at: &usize| version.index.items.get(*at).is_some_and(Item::is_blind);
         let gone = match cause {
             Cause::Gone(at) => blind(self.from, &at),

@@ -5,7 +5,7 @@
 //! needs a few. What it does not speak of can have any value, so the plainest is put in when its
 //! counterexample is evaluated.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cedar_policy::{Context, Policy, Request, RequestEnv, RestrictedExpression, Schema};
 use cedar_policy_core::ast::{self, ExprKind, Var};
@@ -58,8 +58,13 @@ impl Slim {
             .map_err(|e| SmtError::Defect { what: e.to_string() })
     }
 
-    /// A request with plain values where the question did not speak of an attribute.
-    pub(super) fn completed(&self, request: &Request) -> Result<Request, SmtError> {
+    /// A request with these values, else plain ones, where the question did not speak of an
+    /// attribute.
+    pub(super) fn completed(
+        &self,
+        request: &Request,
+        filled: &[(String, RestrictedExpression)],
+    ) -> Result<Request, SmtError> {
         let defect = |e: &dyn std::fmt::Display| SmtError::Defect { what: e.to_string() };
         let (Some(principal), Some(action), Some(resource), Some(context)) =
             (request.principal(), request.action(), request.resource(), request.context())
@@ -68,18 +73,18 @@ impl Slim {
         };
         let namespace = action.type_name().namespace();
         let declared = self.shape.get(&namespace).and_then(|n| n.pointer("/commonTypes/Request/attributes"));
-        let missing = self
-            .plain
-            .iter()
-            .filter(|(name, _)| declared.is_some_and(|d| d.get(name).is_some()) && context.get(name).is_none());
-        let extra = Context::from_pairs(missing.map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let missing = |name: &str| declared.is_some_and(|d| d.get(name).is_some()) && context.get(name).is_none();
+        let plain = self.plain.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let values: BTreeMap<String, RestrictedExpression> =
+            plain.chain(filled.iter().cloned()).filter(|(name, _)| missing(name)).collect();
+        let extra = Context::from_pairs(values);
         let whole = context.clone().merge(extra.map_err(|e| defect(&e))?).map_err(|e| defect(&e))?;
         Request::new(principal.clone(), action.clone(), resource.clone(), whole, None).map_err(|e| defect(&e))
     }
 }
 
 /// The attributes of the context that policies speak of.
-pub(super) fn spoken_of<'p>(policies: impl Iterator<Item = &'p Policy>) -> BTreeSet<String> {
+pub(crate) fn spoken_of<'p>(policies: impl Iterator<Item = &'p Policy>) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for policy in policies {
         let inner: &ast::Policy = policy.as_ref();
