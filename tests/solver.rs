@@ -545,3 +545,38 @@ fn status_without_a_solver_is_3() {
     assert_eq!((code, &json["usable"], &json["solver"]), (3, &false.into(), &serde_json::Value::Null));
     assert!(json["error"]["message"].as_str().unwrap().contains("/nowhere/cvc5"), "{json}");
 }
+
+/// What `polctl diff` says with a solver: its exit code, and all that it prints.
+fn compared(arguments: &[&str], solver: &Path) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polctl"));
+    command.args(["diff", "--no-cache", "--solver"]).arg(solver).args(arguments);
+    let out = command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")).output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8([out.stdout, out.stderr].concat()).unwrap())
+}
+
+/// A comparison that needs a solver is never decided by one that fails.
+#[test]
+fn a_solver_that_fails_makes_a_comparison_inconclusive() {
+    let plain = "--cedar cedar/CASE/old.cedar cedar/CASE/new.cedar --schema cedar/CASE/schema.cedarschema";
+    let plain = plain.replace("CASE", "docs-clearance-removed-forbid");
+    let plain: Vec<&str> = plain.split(' ').collect();
+    let (code, said) = compared(&plain, Path::new("/nowhere/cvc5"));
+    assert_eq!(code, 3, "{said}");
+    for (what, fake) in [
+        ("an old version", (|| Fake::plain("echo 'This is cvc5 version 0.0.1'")) as fn() -> Fake),
+        ("garbage", || talking("echo abracadabra", "")),
+        ("one that dies", || talking("kill -9 $$", "")),
+        ("a flood", || talking("head -c 100000000 /dev/zero | tr '\\0' e >&2; exit 1", "")),
+        ("one that hangs", || Fake::new("while :; do sleep 1; done")),
+    ] {
+        let fake = fake();
+        let map = ["--engine", "both", "fleet/v2", "fleet/v3"];
+        // One that hangs takes its time at each question; it is enough to wait once.
+        for arguments in [&plain[..], &map].into_iter().take(if what == "one that hangs" { 1 } else { 2 }) {
+            let (code, said) = compared(arguments, &fake.path());
+            assert_eq!(code, 3, "{what}: {said}");
+            assert!(said.contains("inconclusive"), "{what}: {said}");
+            fake.is_deserted();
+        }
+    }
+}

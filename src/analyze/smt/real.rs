@@ -25,7 +25,7 @@ pub(crate) fn nearest(surface: Surface, request: &CedarRequest, zones: &Zones) -
     let context = Context(&context);
     let (agent, host) = (id(request.principal()), id(request.resource()));
     match surface {
-        Surface::Egress => egress(&context, agent, host).map(|r| vec![Request::Egress(r)]),
+        Surface::Egress => egress(&context, &agent, &host),
         _ => commands(surface, &context, (agent, host), zones),
     }
 }
@@ -81,6 +81,14 @@ impl Context<'_> {
         self.0.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_i64).collect()
     }
 
+    /// How many words or segments there may be: as many as it counts, and as many as it names,
+    /// which are unrelated to a solver. `None`: too many.
+    fn counts(&self, word: &str) -> Option<Vec<usize>> {
+        let counted = self.number(&format!("{word}c")).filter(|n| *n <= MAX_WORDS)?;
+        let named = (1..=MAX_WORDS).rev().find(|at| self.0.get(format!("{word}{at}")).is_some());
+        Some(std::iter::once(counted).chain(named.filter(|named| *named != counted)).collect())
+    }
+
     /// The address of an `ipaddr`, if it is a single one.
     fn address(&self, name: &str) -> Result<Option<IpAddr>, String> {
         let Some(value) = self.0.get(name) else { return Ok(None) };
@@ -108,7 +116,7 @@ fn commands(
     if program.is_empty() || program.contains('/') || !plain(&program) {
         return Err(format!("`{}` is no name of a program", program.escape_default()));
     }
-    let count = context.number("argc").filter(|n| *n <= MAX_WORDS).ok_or("no command has so many words")?;
+    let counts = context.counts("arg").ok_or("no command has so many words")?;
     let writes = context.names("writes");
     let zone = |name: &String| {
         [Zones::ELSEWHERE, Zones::UNKNOWN].contains(&name.as_str()) || zones.names().any(|known| known == name)
@@ -138,7 +146,7 @@ fn commands(
         zones: names.into_iter().filter(|name| zones.names().any(|known| known == name)).collect(),
     };
     let mut out = Vec::new();
-    for words in wordings(context, count) {
+    for words in counts.into_iter().flat_map(|count| wordings(context, count)) {
         for place in [request.place.clone(), Place { known: request.place.known, ..Place::default() }] {
             out.push(Request::Command(CommandRequest { words: words.clone(), place, ..request.clone() }));
         }
@@ -179,11 +187,10 @@ fn wordings(context: &Context<'_>, count: usize) -> Vec<Vec<Word>> {
     out
 }
 
-fn egress(context: &Context<'_>, agent: String, machine: String) -> Result<EgressRequest, String> {
+fn egress(context: &Context<'_>, agent: &str, machine: &str) -> Result<Vec<Request>, String> {
     let scheme = context.text("scheme").unwrap_or_default();
     let scheme = Scheme::ALL.into_iter().find(|s| s.name() == scheme).ok_or("it has no scheme")?;
-    let count = context.number("segc").filter(|n| *n <= MAX_WORDS).ok_or("no path has so many segments")?;
-    let segments = (1..=count).map(|at| context.text(&format!("seg{at}")).unwrap_or_else(|| "x".into())).collect();
+    let counts = context.counts("seg").ok_or("no path has so many segments")?;
     let port = context.number("port").and_then(|n| u16::try_from(n).ok()).filter(|p| *p > 0).ok_or("it has no port")?;
     let (address, peer) = (context.address("address")?, context.address("peer")?);
     let host = context.text("host").unwrap_or_default();
@@ -191,22 +198,34 @@ fn egress(context: &Context<'_>, agent: String, machine: String) -> Result<Egres
         return Err("its `host` is not the text of its `address`".into());
     }
     let request = EgressRequest {
-        agent,
-        machine,
+        agent: agent.to_owned(),
+        machine: machine.to_owned(),
         method: context.text("method").unwrap_or_default(),
         scheme,
         host,
         address,
         peer,
         port,
-        segments,
+        segments: Vec::new(),
         secrets: context.names("secrets"),
         external: context.flag("external"),
     };
-    // What cannot be typed cannot be asked.
-    let typed =
-        crate::decide::egress_request(&Request::Egress(request.clone()).to_line()).map_err(|e| e.to_string())?;
+    let segment = |at: usize| context.text(&format!("seg{at}")).unwrap_or_else(|| "x".into());
+    let with = |count: usize| EgressRequest { segments: (1..=count).map(segment).collect(), ..request.clone() };
+    let requests: Vec<Result<Request, String>> = counts.into_iter().map(|count| typed(with(count))).collect();
+    match requests.iter().any(Result::is_ok) {
+        true => Ok(requests.into_iter().flatten().collect()),
+        false => requests.into_iter().collect(),
+    }
+}
+
+/// A request, if it can be typed: what cannot be typed cannot be asked.
+fn typed(request: EgressRequest) -> Result<Request, String> {
+    let line = Request::Egress(request.clone()).to_line();
+    let read = crate::decide::egress_request(&line).map_err(|e| e.to_string())?;
     let EgressRequest { agent, machine, peer, external, .. } = request.clone();
-    let typed = EgressRequest { agent, machine, peer, external, ..typed };
-    (typed == request).then_some(request).ok_or_else(|| "it cannot be written as a method and a URL".into())
+    let read = EgressRequest { agent, machine, peer, external, ..read };
+    (read == request)
+        .then_some(Request::Egress(request))
+        .ok_or_else(|| "it cannot be written as a method and a URL".into())
 }
