@@ -50,7 +50,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["source", "diag", "model", "compile", "decide"]),
     ("report", &["source", "diag"]),
     ("sign", &[]),
-    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign"]),
+    // Reads a host; what a credential is judged by comes out of `model`.
+    ("census", &["source", "diag", "model"]),
+    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign", "census"]),
 ];
 
 #[test]

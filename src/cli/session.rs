@@ -48,6 +48,10 @@ pub(super) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Solver(#[from] SolverError),
+    /// Rows cannot be added to the inventory.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Adopt(#[from] crate::census::AdoptError),
     /// The solver cannot be installed.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -81,6 +85,7 @@ impl Failure {
             Failure::Source(_)
             | Failure::Usage { .. }
             | Failure::Install(_)
+            | Failure::Adopt(_)
             | Failure::Read { .. }
             | Failure::Write { .. } => exit::USAGE,
             Failure::Analyze(_) | Failure::Compile(_) | Failure::Solver(_) | Failure::Smt(_) => exit::INCONCLUSIVE,
