@@ -13,6 +13,7 @@
 //! the longer story.
 
 pub mod analyze;
+pub mod census;
 pub mod cli;
 pub mod compile;
 pub mod decide;

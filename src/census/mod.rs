@@ -1,0 +1,3 @@
+//! The credential census (DESIGN 8).
+
+pub mod probe;
