@@ -9,13 +9,13 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod census_common;
+mod census_hosts;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use census_common::{Host, Run, fixture};
+use census_hosts::{Host, Run, fixture};
 
 /// A host with the inventory of its fixture.
 fn scanned(name: &str, more: &[&str]) -> (Host, Run) {
@@ -153,7 +153,8 @@ fn what_cannot_be_read_is_told_and_never_a_pass() {
 /// An ACL that lets one user read, as the kernel stores it.
 fn let_in(path: &Path, uid: u32) {
     let mut bytes = vec![2, 0, 0, 0];
-    for (tag, permissions, id) in [(1u16, 6u16, u32::MAX), (2, 4, uid), (4, 0, u32::MAX), (16, 4, u32::MAX), (32, 0, u32::MAX)]
+    for (tag, permissions, id) in
+        [(1u16, 6u16, u32::MAX), (2, 4, uid), (4, 0, u32::MAX), (16, 4, u32::MAX), (32, 0, u32::MAX)]
     {
         bytes.extend(tag.to_le_bytes());
         bytes.extend(permissions.to_le_bytes());
@@ -188,7 +189,8 @@ fn the_view_of_one_user_is_computed_from_mode_groups_and_acl() {
     let all = host.census(&["--format", "json"]);
     assert_eq!(locations(&all).len(), 7);
     let json = all.json();
-    let acl = json["credentials"].as_array().unwrap().iter().find(|c| c["location"] == "/home/dev/open/by-acl").unwrap();
+    let acl =
+        json["credentials"].as_array().unwrap().iter().find(|c| c["location"] == "/home/dev/open/by-acl").unwrap();
     assert!(acl["readers"].as_array().unwrap().iter().any(|r| r == "user agent (ACL)"), "{acl}");
     let nobody = host.census(&["--as", "nobody-here"]);
     assert_eq!(nobody.code, 2);
@@ -268,9 +270,15 @@ fn an_inventory_that_cannot_be_used_is_wrong_usage() {
     let mut host = Host::empty();
     host.plan("dir 0755 /home/dev");
     for (text, message) in [
-        ("polctl: v1\ncredentials:\n  - { location: /a, kind: nothing, state: unclassified }\n", "`nothing` is no kind"),
+        (
+            "polctl: v1\ncredentials:\n  - { location: /a, kind: nothing, state: unclassified }\n",
+            "`nothing` is no kind",
+        ),
         ("polctl: v1\ncredentials:\n  - { location: /a, kind: cloud }\n", "no `state`"),
-        ("polctl: v1\ncredentials:\n  - { location: /a, kind: cloud, hosts: [a], state: unclassified }\n", "give `--host NAME`"),
+        (
+            "polctl: v1\ncredentials:\n  - { location: /a, kind: cloud, hosts: [a], state: unclassified }\n",
+            "give `--host NAME`",
+        ),
     ] {
         let path = host.inventory(text);
         let run = host.census(&["--inventory", path.to_str().unwrap()]);

@@ -325,8 +325,9 @@ fn view(args: &CensusArgs, host: &Host) -> Result<View, Failure> {
         if own == 0 || !live {
             return Ok(View::Everything);
         }
-        let gids = rustix::process::getgroups().unwrap_or_default().iter().map(|gid| gid.as_raw());
-        let gids = gids.chain([rustix::process::getegid().as_raw()]).collect();
+        let groups = rustix::process::getgroups().unwrap_or_default();
+        let first = rustix::process::getegid().as_raw();
+        let gids = groups.iter().map(|gid| gid.as_raw()).chain([first]).collect();
         return Ok(View::Own(Identity { name: host.accounts.user(own), uid: own, gids }));
     };
     let who = host.accounts.identity(user).ok_or_else(|| {

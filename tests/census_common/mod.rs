@@ -1,22 +1,4 @@
-//! Hosts for the tests of the census: a plan in `fixtures/hosts/NAME/plan` becomes a directory.
-//!
-//! No secret is in the repository. Keys are made by `ssh-keygen` and `openssl`, values by
-//! chance; every one of them is remembered, and no output may hold one.
-//!
-//! A plan has one entry a line; `<<` begins the lines of a file, which end at `.`:
-//!
-//! ```text
-//! file MODE PATH <<          a file with the lines that follow
-//! key MODE PATH [words]      a key of ssh-keygen; `encrypted`, `rsa`, `pem`, `tls`
-//! link PATH TARGET           a symbolic link
-//! pipe|socket|dir PATH       what it says; `dir MODE PATH`
-//! large PATH BYTES           a file with a hole of that size
-//! many PATH COUNT            a tree of COUNT small files
-//! odd PATH                   a key below a directory whose name holds a line break and an escape
-//! ```
-//!
-//! In files: `{{secret NAME}}` 40 letters and digits, `{{token NAME}}` a GitHub token with a good
-//! checksum, `{{day N}}` the day in N days, `{{print PATH}}` the fingerprint of a key, `{{uid}}`.
+//! The cases of `fixtures/census/cases.txt` with everything made that they name, and the makers.
 
 #![allow(
     dead_code,
@@ -24,306 +6,438 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::panic,
+    clippy::cast_possible_truncation,
     reason = "shared by several tests, each of which uses a part; a test that cannot go on fails"
 )]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
-/// A host in a directory.
-pub struct Host {
-    pub dir: tempfile::TempDir,
-    /// What no output may hold, by name.
-    pub secrets: BTreeMap<String, String>,
-    seed: u64,
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+/// The moment of all cases: 2026-09-21, in Unix seconds.
+pub const NOW: i64 = 1_790_000_000;
+
+/// One case of the file.
+pub struct Case {
+    pub probe: String,
+    /// `live`, `none` or the name of a third case.
+    pub sign: String,
+    /// Where the case begins in the file.
+    pub line: usize,
+    pub bytes: Vec<u8>,
+    /// Every secret that was put in.
+    pub secrets: Vec<String>,
 }
 
 /// Runs a program that the tests need.
-pub fn tool(program: &str, args: &[&str]) -> Output {
-    let output = Command::new(program).args(args).output();
-    let output = output.unwrap_or_else(|e| panic!("`{program}` cannot be run ({e}): install openssh-client and openssl"));
+pub fn run(program: &str, args: &[&str], dir: &Path) -> Vec<u8> {
+    let output = Command::new(program).args(args).current_dir(dir).stdin(std::process::Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| {
+        panic!("`{program}` is needed for this test ({error}); install `openssl` and `openssh-client`")
+    });
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
+    output.stdout
 }
 
-impl Host {
-    /// An empty host.
-    pub fn empty() -> Host {
-        // Whoever scans may be another user than the one who made it.
-        let dir = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o755)).tempdir().unwrap();
-        let mut seed = [0; 8];
-        getrandom_bytes(&mut seed);
-        std::fs::create_dir(dir.path().join("root")).unwrap();
-        std::fs::set_permissions(dir.path().join("root"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        Host { dir, secrets: BTreeMap::new(), seed: u64::from_le_bytes(seed) }
-    }
-
-    /// The host of a plan below `fixtures/hosts`.
-    pub fn of_plan(name: &str) -> Host {
-        let mut host = Host::empty();
-        let plan = std::fs::read_to_string(fixture(name).join("plan")).unwrap();
-        host.plan(&plan);
-        host
-    }
-
-    /// The root of the host.
-    pub fn root(&self) -> PathBuf {
-        self.dir.path().join("root")
-    }
-
-    /// A path of the host, as the test sees it.
-    pub fn at(&self, path: &str) -> PathBuf {
-        self.root().join(path.trim_start_matches('/'))
-    }
-
-    /// Builds what a plan says.
-    pub fn plan(&mut self, plan: &str) {
-        let mut lines = plan.lines().filter(|line| !line.starts_with('#'));
-        while let Some(line) = lines.next() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
-                [] => {}
-                ["file", mode, path, "<<"] => {
-                    let body: String = lines.by_ref().take_while(|l| *l != ".").flat_map(|l| [l, "\n"]).collect();
-                    let body = self.filled(&body);
-                    self.file(path, body.as_bytes(), mode);
-                }
-                ["file", mode, path] => self.file(path, b"", mode),
-                ["key", mode, path, words @ ..] => self.key(path, mode, words),
-                ["link", path, target] => symlink(target, self.made(path)).unwrap(),
-                ["dir", mode, path] => {
-                    std::fs::create_dir_all(self.at(path)).unwrap();
-                    self.mode(path, mode);
-                }
-                ["pipe", path] => {
-                    let path = self.made(path);
-                    tool("mkfifo", &[path.to_str().unwrap()]);
-                }
-                ["socket", path] => drop(std::os::unix::net::UnixListener::bind(self.made(path)).unwrap()),
-                ["large", path, size] => {
-                    let file = std::fs::File::create(self.made(path)).unwrap();
-                    file.set_len(size.parse().unwrap()).unwrap();
-                }
-                ["many", path, count] => self.many(path, count.parse().unwrap()),
-                ["odd", path] => {
-                    let odd = format!("{path}/a\nb\u{1b}[31m/k*y");
-                    self.key(&odd, "0600", &[]);
-                }
-                _ => panic!("the plan says `{line}`"),
-            }
-        }
-    }
-
-    fn made(&self, path: &str) -> PathBuf {
-        let full = self.at(path);
-        std::fs::create_dir_all(full.parent().unwrap()).unwrap();
-        full
-    }
-
-    fn mode(&self, path: &str, mode: &str) {
-        let mode = u32::from_str_radix(mode, 8).unwrap();
-        std::fs::set_permissions(self.at(path), std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    /// Writes a file.
-    pub fn file(&self, path: &str, bytes: &[u8], mode: &str) {
-        std::fs::write(self.made(path), bytes).unwrap();
-        self.mode(path, mode);
-    }
-
-    /// Makes a key.
-    pub fn key(&mut self, path: &str, mode: &str, words: &[&str]) {
-        let full = self.made(path);
-        let text = full.to_str().unwrap();
-        let passphrase = if words.contains(&"encrypted") { self.random(20) } else { String::new() };
-        if words.contains(&"tls") {
-            tool("openssl", &["genpkey", "-algorithm", "ed25519", "-out", text]);
-        } else {
-            let kind = if words.contains(&"rsa") { "rsa" } else { "ed25519" };
-            let mut args = vec!["-q", "-t", kind, "-N", &passphrase, "-C", "test", "-f", text];
-            args.extend(words.contains(&"pem").then_some(["-m", "PEM"]).into_iter().flatten());
-            tool("ssh-keygen", &args);
-        }
-        let body = std::fs::read_to_string(&full).unwrap();
-        // Each line of the body by itself: a report that quoted one would show a part of the key.
-        for (at, line) in body.lines().filter(|line| !line.starts_with("-----")).enumerate() {
-            // The first lines of a new key hold names of algorithms and the public half.
-            if line.len() > 40 && (at > 2 || words.contains(&"tls")) {
-                self.secrets.insert(format!("{path}:{at}"), line.to_owned());
-            }
-        }
-        if !passphrase.is_empty() {
-            self.secrets.insert(format!("{path}: passphrase"), passphrase);
-        }
-        self.mode(path, mode);
-    }
-
-    fn many(&self, path: &str, count: usize) {
-        for at in 0..count {
-            let file = self.at(&format!("{path}/d{}/e{}/f{at}.txt", at / 2000, at / 100));
-            if at % 100 == 0 {
-                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            }
-            std::fs::write(file, format!("note {at}: nothing of interest, and some words more\n")).unwrap();
-        }
-    }
-
-    /// The fingerprint of a key, as OpenSSH says it.
-    pub fn print(&self, path: &str) -> String {
-        let public = self.at(&format!("{path}.pub"));
-        let output = tool("ssh-keygen", &["-l", "-f", public.to_str().unwrap()]);
-        String::from_utf8(output.stdout).unwrap().split(' ').nth(1).unwrap().to_owned()
-    }
-
-    /// Letters and digits by chance (splitmix64).
-    fn random(&mut self, count: usize) -> String {
-        const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        let mut next = || {
-            self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        (0..count).map(|_| char::from(LETTERS[usize::try_from(next() % 62).unwrap()])).collect()
-    }
-
-    fn secret(&mut self, name: &str, make: impl FnOnce(&mut Host) -> String) -> String {
-        if let Some(known) = self.secrets.get(name) {
-            return known.clone();
-        }
-        let made = make(self);
-        self.secrets.insert(name.to_owned(), made.clone());
-        made
-    }
-
-    /// A text of a plan or inventory with its marks filled in.
-    pub fn filled(&mut self, text: &str) -> String {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some((before, mark)) = rest.split_once("{{") {
-            let (mark, after) = mark.split_once("}}").unwrap();
-            out.push_str(before);
-            let words: Vec<&str> = mark.split(' ').collect();
-            out.push_str(&match words.as_slice() {
-                ["secret", name] => self.secret(name, |host| host.random(40)),
-                ["token", name] => self.secret(name, |host| {
-                    let body = host.random(30);
-                    format!("ghp_{body}{}", checksum(&body))
-                }),
-                ["day", days] => day(days.parse().unwrap()),
-                ["print", path] => self.print(path),
-                ["uid"] => rustix::process::geteuid().as_raw().to_string(),
-                ["root"] => self.root().display().to_string(),
-                _ => panic!("no mark: {mark}"),
-            });
-            rest = after;
-        }
-        out + rest
-    }
-
-    /// The inventory of a fixture, filled in, as a file beside the host.
-    pub fn inventory(&mut self, text: &str) -> PathBuf {
-        let text = self.filled(text);
-        let path = self.dir.path().join("credentials.yaml");
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// Runs `polctl census --root` on it.
-    pub fn census(&self, args: &[&str]) -> Run {
-        let root = self.root();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polctl"));
-        command.args(["census", "--root", root.to_str().unwrap()]).args(args);
-        Run::of(&command.output().unwrap(), self)
-    }
-
-    /// Fails where a text holds a secret, or one half of it.
-    pub fn assert_no_secret(&self, what: &str, text: &str) {
-        for (name, secret) in &self.secrets {
-            let (first, second) = secret.split_at(secret.len() / 2);
-            for part in [secret.as_str(), first, second] {
-                assert!(!text.contains(part), "{what} shows `{name}` or a half of it");
-            }
-        }
-    }
+/// Letters and digits that look random and are the same in every run.
+fn noise(seed: usize, length: usize) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789";
+    let mut state = seed as u64 * 0x9e37_79b9_7f4a_7c15 + 0x1234_5678_9abc_def1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        LETTERS[(state >> 33) as usize % LETTERS.len()] as char
+    };
+    (0..length).map(|_| next()).collect()
 }
 
-/// What a run said. No secret was in it.
-pub struct Run {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
-}
-
-impl Run {
-    pub fn of(output: &Output, host: &Host) -> Run {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let run = Run { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) };
-        host.assert_no_secret("standard output", &run.out);
-        host.assert_no_secret("standard error", &run.err);
-        run
-    }
-
-    /// The output as JSON.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
-    }
-
-    /// `code location` of each finding, in order.
-    pub fn findings(&self) -> Vec<String> {
-        let json = self.json();
-        let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
-        json["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|f| format!("{} {}", text(f, "code"), text(f, "location")).trim().to_owned())
-            .collect()
-    }
-}
-
-/// The directory of a fixture.
-pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hosts").join(name)
-}
-
-fn getrandom_bytes(bytes: &mut [u8]) {
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").unwrap(), bytes).unwrap();
-}
-
-/// The day in so many days, in UTC.
-fn day(days: i64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let mut days = i64::try_from(now).unwrap() / 86_400 + days;
-    // Civil date from days since 1970 (H. Hinnant's algorithm).
-    days += 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    format!("{:04}-{month:02}-{day:02}", year + era * 400 + i64::from(month <= 2))
-}
-
-/// The last six characters of a GitHub token: CRC-32 of the rest in base 62.
-fn checksum(body: &str) -> String {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// What GitHub and npm put behind their tokens.
+pub fn checksum(text: &str) -> String {
+    const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut crc = u32::MAX;
-    for byte in body.bytes() {
+    for byte in text.bytes() {
         crc ^= u32::from(byte);
         for _ in 0..8 {
             crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
         }
     }
-    let mut left = !crc;
-    let mut out = [b'0'; 6];
-    for digit in out.iter_mut().rev() {
-        *digit = DIGITS[usize::try_from(left % 62).unwrap()];
-        left /= 62;
+    let mut rest = !crc;
+    let mut out = Vec::new();
+    for _ in 0..6 {
+        out.push(DIGITS[rest as usize % 62]);
+        rest /= 62;
     }
-    String::from_utf8(out.to_vec()).unwrap()
+    out.reverse();
+    String::from_utf8(out).unwrap()
+}
+
+/// A token with a sound checksum.
+pub fn checked_token(prefix: &str, seed: usize) -> String {
+    let body = noise(seed, 30);
+    let sum = checksum(&body);
+    format!("{prefix}_{body}{sum}")
+}
+
+pub fn jwt(seconds: Option<i64>) -> String {
+    let encode = |text: String| URL_SAFE_NO_PAD.encode(text);
+    let end = seconds.map_or(String::new(), |s| format!(",\"exp\":{}", NOW + s));
+    let (head, body) =
+        (encode("{\"alg\":\"RS256\",\"typ\":\"JWT\"}".to_owned()), encode(format!("{{\"sub\":\"app\"{end}}}")));
+    format!("{head}.{body}.{}", noise(77, 43))
+}
+
+/// Makes what the cases name. Keys are made once.
+pub struct Maker {
+    dir: tempfile::TempDir,
+    made: BTreeMap<String, Vec<u8>>,
+    count: usize,
+}
+
+impl Maker {
+    pub fn new() -> Self {
+        Maker { dir: tempfile::tempdir().unwrap(), made: BTreeMap::new(), count: 0 }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn file(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.dir().join(name)).unwrap()
+    }
+
+    /// Makes a key, a certificate or a store; the result of the same words is made once.
+    pub fn make(&mut self, words: &str) -> Vec<u8> {
+        if let Some(known) = self.made.get(words) {
+            return known.clone();
+        }
+        let (name, arguments) = words.split_once(' ').unwrap_or((words, ""));
+        let made = match name {
+            "ssh-key" => self.ssh_key(arguments),
+            "ssh-public" => {
+                self.make("ssh-key plain");
+                self.file("ssh-plain.pub")
+            }
+            "ssh-sk" => armour("OPENSSH PRIVATE KEY", &sk_key()),
+            "ssh-certificate" => self.certificate(arguments),
+            "pem" => self.pem(arguments),
+            "p12" => self.p12(arguments),
+            "jks" => java(arguments),
+            "gpg" => b"(21:protected-private-key(3:ecc(5:curve7:Ed25519)(1:q1:x)(9:protected)))".to_vec(),
+            "openpgp" => openpgp(arguments),
+            "minisign" => minisign(arguments),
+            "putty" => putty(arguments),
+            "sqlite" => {
+                let (table, rows) = arguments.rsplit_once(' ').unwrap();
+                sqlite(table, rows.parse().unwrap())
+            }
+            "damaged" => format!("{arguments}\0\u{10}").into_bytes(),
+            "keytab" => keytab(arguments == "1"),
+            "ccache" => ccache(arguments.parse().ok()),
+            "empty" | "socket" => Vec::new(),
+            _ => panic!("no maker of `{words}`"),
+        };
+        self.made.insert(words.to_owned(), made.clone());
+        made
+    }
+
+    fn ssh_key(&self, how: &str) -> Vec<u8> {
+        let name = format!("ssh-{how}");
+        let words = if how == "encrypted" { "correct horse" } else { "" };
+        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", words, "-C", "builder@example.com", "-f", &name], self.dir());
+        self.file(&name)
+    }
+
+    fn certificate(&mut self, seconds: &str) -> Vec<u8> {
+        self.make("ssh-key plain");
+        let span = if seconds.starts_with('+') { "20260101:20270101" } else { "20240101:20250101" };
+        let args = ["-q", "-s", "ssh-plain", "-I", "builder", "-n", "builder", "-V", span, "ssh-plain.pub"];
+        run("ssh-keygen", &args, self.dir());
+        self.file("ssh-plain-cert.pub")
+    }
+
+    fn pem(&mut self, how: &str) -> Vec<u8> {
+        let dir = self.dir().to_owned();
+        let openssl = |line: &str| run("openssl", &line.split(' ').collect::<Vec<_>>(), &dir);
+        match how {
+            "rsa-traditional" => {
+                let key = openssl("genrsa -traditional 2048");
+                std::fs::write(dir.join("rsa.pem"), &key).unwrap();
+                key
+            }
+            "rsa-traditional-encrypted" => {
+                self.make("pem rsa-traditional");
+                openssl("rsa -in rsa.pem -traditional -aes128 -passout pass:horse")
+            }
+            "ec" => openssl("ecparam -name prime256v1 -genkey -noout"),
+            "pkcs8" => openssl("genpkey -algorithm ed25519"),
+            "pkcs8-rsa" => {
+                self.make("pem rsa-traditional");
+                openssl("pkcs8 -topk8 -nocrypt -in rsa.pem")
+            }
+            "pkcs8-encrypted" => {
+                self.make("pem rsa-traditional");
+                openssl("pkcs8 -topk8 -in rsa.pem -passout pass:horse")
+            }
+            "certificate" => {
+                self.make("pem rsa-traditional");
+                let certificate = openssl("req -x509 -new -key rsa.pem -subj /CN=example.com -days 2");
+                std::fs::write(dir.join("cert.pem"), &certificate).unwrap();
+                certificate
+            }
+            _ => panic!("no PEM `{how}`"),
+        }
+    }
+
+    fn p12(&mut self, how: &str) -> Vec<u8> {
+        self.make("pem certificate");
+        let password = if how == "password" { "pass:horse" } else { "pass:" };
+        let mut args = vec!["pkcs12", "-export", "-inkey", "rsa.pem", "-in", "cert.pem", "-passout", password];
+        if how == "empty-sha1" {
+            args.extend(["-macalg", "sha1"]);
+        }
+        run("openssl", &args, self.dir())
+    }
+
+    fn word(&mut self, word: &str, secrets: &mut Vec<String>) -> String {
+        self.count += 1;
+        let secret = noise(self.count, 40);
+        let mut marked = |shown: String, secret: String| {
+            secrets.push(secret);
+            shown
+        };
+        match word {
+            "secret" => marked(secret.clone(), secret),
+            "hex" => {
+                let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+                marked(hex.clone(), hex)
+            }
+            "b64" => {
+                let text = STANDARD.encode(&secret);
+                marked(text.clone(), text)
+            }
+            "b64pair" => {
+                let text = STANDARD.encode(format!("app:{secret}"));
+                marked(text.clone(), text)
+            }
+            "ghp" => {
+                let token = checked_token("ghp", self.count);
+                marked(token.clone(), token)
+            }
+            "broken" => format!("{}000000", noise(self.count, 30)),
+            "age" => {
+                let key = format!("AGE-SECRET-KEY-1{}", noise(self.count, 58).to_uppercase());
+                marked(key.clone(), key)
+            }
+            "jwt+" => marked(jwt(Some(3600)), jwt(Some(3600))),
+            "jwt-" => marked(jwt(Some(-3600)), jwt(Some(-3600))),
+            "time+" => "2026-12-01T00:00:00Z".to_owned(),
+            "time-" => "2026-01-01T00:00:00Z".to_owned(),
+            "unix-" => (NOW - 10).to_string(),
+            "ms-" => ((NOW - 10) * 1000).to_string(),
+            "jkey" => {
+                let key = String::from_utf8(self.make("pem pkcs8-rsa")).unwrap();
+                let shown = key.replace('\n', "\\n");
+                let line = key.lines().nth(3).unwrap().to_owned();
+                marked(shown, line)
+            }
+            "ssh-public" => String::from_utf8(self.make("ssh-public")).unwrap().trim().to_owned(),
+            _ => panic!("no word `{word}`"),
+        }
+    }
+
+    /// A body with its words replaced and its `@` lines made.
+    pub fn body(&mut self, lines: &[&str]) -> (Vec<u8>, Vec<String>) {
+        let (mut out, mut secrets) = (Vec::new(), Vec::new());
+        for line in lines {
+            if let Some(words) = line.strip_prefix('@') {
+                out.extend(self.directive(words, &mut secrets));
+                continue;
+            }
+            let mut rest = *line;
+            let mut text = String::new();
+            while let Some((before, word, after)) = placeholder(rest) {
+                text.push_str(before);
+                text.push_str(&self.word(word, &mut secrets));
+                rest = after;
+            }
+            text.push_str(rest);
+            text.push('\n');
+            out.extend(text.into_bytes());
+        }
+        (out, secrets)
+    }
+
+    fn directive(&mut self, words: &str, secrets: &mut Vec<String>) -> Vec<u8> {
+        let (name, arguments) = words.split_once(' ').unwrap_or((words, ""));
+        match name {
+            "bytes" => {
+                let hex = arguments.split(' ').next().unwrap();
+                let mut bytes: Vec<u8> =
+                    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+                if arguments.ends_with("secret") {
+                    bytes.extend(self.word("secret", secrets).into_bytes());
+                }
+                bytes
+            }
+            "environ" => format!("HOME=/root\0{arguments}={}\0", self.word("secret", secrets)).into_bytes(),
+            _ => {
+                let made = self.make(words);
+                if let Ok(text) = std::str::from_utf8(&made) {
+                    secrets.extend(
+                        text.lines().filter(|line| line.len() >= 60 && text.contains("PRIVATE")).map(str::to_owned),
+                    );
+                }
+                made
+            }
+        }
+    }
+}
+
+/// Text before a `{{word}}` that the maker knows, the word, and the text behind it.
+fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find("{{")?;
+        let end = at + text[at..].find("}}")?;
+        let word = &text[at + 2..end];
+        if !word.is_empty() && !word.contains(' ') && !word.contains('{') {
+            return Some((&text[..at], word, &text[end + 2..]));
+        }
+        from = at + 2;
+    }
+}
+
+/// All cases of the file.
+pub fn cases(maker: &mut Maker) -> Vec<Case> {
+    let text = include_str!("../../fixtures/census/cases.txt");
+    let mut out = Vec::new();
+    let mut probe = "";
+    let mut open: Option<(&str, usize, Vec<&str>)> = None;
+    let mut close = |open: &mut Option<(&str, usize, Vec<&str>)>, probe: &str| {
+        if let Some((sign, line, mut lines)) = open.take() {
+            while lines.last().is_some_and(|line| line.is_empty()) {
+                lines.pop();
+            }
+            let (bytes, secrets) = maker.body(&lines);
+            out.push(Case { probe: probe.to_owned(), sign: sign.to_owned(), line, bytes, secrets });
+        }
+    };
+    for (at, line) in text.lines().enumerate() {
+        if let Some(name) = line.strip_prefix("== ") {
+            close(&mut open, probe);
+            probe = name;
+        } else if let Some(sign) = line.strip_prefix("-- ").filter(|_| !probe.is_empty()) {
+            close(&mut open, probe);
+            open = Some((sign, at + 1, Vec::new()));
+        } else if let Some((_, _, lines)) = &mut open {
+            lines.push(line);
+        }
+    }
+    close(&mut open, probe);
+    out
+}
+
+fn armour(label: &str, data: &[u8]) -> Vec<u8> {
+    let text = STANDARD.encode(data);
+    let lines: Vec<&str> = (0..text.len()).step_by(70).map(|at| &text[at..(at + 70).min(text.len())]).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n")).into_bytes()
+}
+
+fn string(text: &[u8]) -> Vec<u8> {
+    [&(text.len() as u32).to_be_bytes()[..], text].concat()
+}
+
+/// What ssh-keygen writes for a key in a device: the private part has only a handle.
+fn sk_key() -> Vec<u8> {
+    let public = [string(b"sk-ssh-ed25519@openssh.com"), string(&[7; 32]), string(b"ssh:")].concat();
+    let head = [string(b"none"), string(b"none"), string(b""), 1_u32.to_be_bytes().to_vec()].concat();
+    [b"openssh-key-v1\0".to_vec(), head, string(&public), string(&[1; 160])].concat()
+}
+
+fn java(how: &str) -> Vec<u8> {
+    let certificate = [&[0, 5][..], b"X.509", &[0, 0, 0, 3, 1, 2, 3]].concat();
+    let entry = |tag: u32| [&tag.to_be_bytes()[..], &[0, 1, b'a'], &[0; 8]].concat();
+    let body = match how {
+        "private" => [entry(1), string(&[9; 40]), 1_u32.to_be_bytes().to_vec(), certificate].concat(),
+        _ => [entry(2), certificate].concat(),
+    };
+    [&0xfeed_feed_u32.to_be_bytes()[..], &[0, 0, 0, 2, 0, 0, 0, 1], &body, &[0; 20]].concat()
+}
+
+/// A version 4 EdDSA key in one old-style packet.
+fn openpgp(how: &str) -> Vec<u8> {
+    let public = [&[4, 1, 2, 3, 4, 22, 3, 1, 2, 3][..], &263_u16.to_be_bytes(), &[0x40; 33]].concat();
+    let (tag, rest): (u8, Vec<u8>) = match how {
+        "public" => (6, vec![]),
+        "plain" => (5, [&[0][..], &256_u16.to_be_bytes(), &[0x81; 32], &[0, 0]].concat()),
+        "card" => (5, [&[255, 0, 101, 0][..], b"GNU", &[2]].concat()),
+        _ => (5, [&[254, 7, 3, 8][..], &[5; 40]].concat()),
+    };
+    let body = [public, rest].concat();
+    [&[0x80 | (tag << 2), body.len() as u8][..], &body].concat()
+}
+
+fn minisign(how: &str) -> Vec<u8> {
+    let kdf: &[u8] = if how == "plain" { &[0, 0] } else { b"Sc" };
+    let blob = STANDARD.encode([b"Ed", kdf, b"B2", &[3; 152]].concat());
+    format!("untrusted comment: minisign encrypted secret key\n{blob}\n").into_bytes()
+}
+
+fn putty(cipher: &str) -> Vec<u8> {
+    let public = STANDARD.encode([string(b"ssh-ed25519"), string(&[5; 32])].concat());
+    format!(
+        "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: {cipher}\nComment: key\nPublic-Lines: 1\n{public}\n\
+         Private-Lines: 1\n{}\nPrivate-MAC: 00\n",
+        noise(5, 44)
+    )
+    .into_bytes()
+}
+
+/// A database of two pages: the schema with one table, and the table's rows.
+fn sqlite(table: &str, rows: u8) -> Vec<u8> {
+    const PAGE: usize = 1024;
+    let sql = format!("CREATE TABLE x(v) -- {table}");
+    let text = |length: usize| (13 + 2 * length) as u8;
+    assert!(table.len() < 57 && sql.len() < 120, "serial types of two bytes are not made here");
+    let sql_type = 13 + 2 * sql.len();
+    let header = [
+        &[7, text(5), text(table.len()), text(table.len()), 1][..],
+        &[0x80 | (sql_type >> 7) as u8, (sql_type & 0x7f) as u8],
+    ]
+    .concat();
+    let record = [&header[..], b"table", table.as_bytes(), table.as_bytes(), &[2], sql.as_bytes()].concat();
+    let length = record.len();
+    let cell = [&[0x80 | (length >> 7) as u8, (length & 0x7f) as u8, 1][..], &record].concat();
+    let mut file = vec![0; 2 * PAGE];
+    file[..16].copy_from_slice(b"SQLite format 3\0");
+    file[16..18].copy_from_slice(&(PAGE as u16).to_be_bytes());
+    let at = PAGE - cell.len();
+    file[at..PAGE].copy_from_slice(&cell);
+    file[100..108].copy_from_slice(&[0x0d, 0, 0, 0, 1, (at >> 8) as u8, at as u8, 0]);
+    file[108..110].copy_from_slice(&(at as u16).to_be_bytes());
+    file[PAGE..PAGE + 8].copy_from_slice(&[0x0d, 0, 0, 0, rows, 3, 0, 0]);
+    file
+}
+
+fn keytab(entry: bool) -> Vec<u8> {
+    let body = [&[0, 1, 0, 11][..], b"EXAMPLE.COM", &[0, 4], b"host", &[0, 0, 0, 1], &[0; 20]].concat();
+    [&[5, 2][..], &if entry { string(&body) } else { vec![] }].concat()
+}
+
+/// A version 4 cache with one ticket, or without any.
+fn ccache(seconds: Option<i64>) -> Vec<u8> {
+    let principal =
+        |name: &[u8]| [&1_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), &string(b"EXAMPLE.COM"), &string(name)].concat();
+    let mut out = [&[5, 4, 0, 0][..], &principal(b"app")].concat();
+    if let Some(seconds) = seconds {
+        let end = ((NOW + seconds) as u32).to_be_bytes();
+        out.extend([principal(b"app"), principal(b"krbtgt"), vec![0, 18], string(&[8; 32])].concat());
+        out.extend([&[0; 8][..], &end, &[0; 4], &[0; 5], &[0; 4], &[0; 4], &string(&[4; 60]), &string(b"")].concat());
+    }
+    out
 }
