@@ -169,7 +169,7 @@ fn the_view_of_one_user_is_computed_from_mode_groups_and_acl() {
     let mut host = Host::empty();
     host.plan(
         "file 0644 /etc/passwd <<\nroot:x:0:0::/root:/bin/sh\ndev:x:{{uid}}:7:::/bin/sh\nagent:x:4242:4242::/home/agent:/bin/sh\n.\n\
-         file 0644 /etc/group <<\nshared:x:0:agent\nother:x:77:\n.\n\
+         file 0644 /etc/group <<\nshared:x:76:agent\nother:x:77:\n.\n\
          dir 0755 /home/agent\ndir 0711 /home/dev\ndir 0700 /home/private\n\
          key 0600 /home/dev/owner\nkey 0604 /home/dev/everyone\nkey 0600 /home/dev/by-acl\nkey 0604 /home/private/hidden\n\
          dir 0755 /home/dev/open\nkey 0604 /home/dev/open/everyone\nkey 0600 /home/dev/open/owner\nkey 0600 /home/dev/open/by-acl\n",

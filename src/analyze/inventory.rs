@@ -14,11 +14,11 @@ pub(super) fn compare(old: &PolicySet, new: &PolicySet) -> Vec<Finding> {
     let (was, is) = (exemptions(old.inventory.as_ref()), exemptions(new.inventory.as_ref()));
     let mut out = Vec::new();
     for row in &is {
-        for (message, before) in gained(row, &was) {
-            let mut finding = Finding::new(Code::CONFIG_WIDENING, row.span, message)
+        for gain in gained(row, &was) {
+            let mut finding = Finding::new(Code::CONFIG_WIDENING, row.span, gain.given())
                 .evidence(evidence(&row.location))
                 .help("take it back, or have the change approved as what it is");
-            if let Some(before) = before {
+            if let Some(before) = gain.before {
                 finding = finding.related(before, "the row before");
             }
             out.push(finding);
@@ -26,12 +26,9 @@ pub(super) fn compare(old: &PolicySet, new: &PolicySet) -> Vec<Finding> {
     }
     let here = new.inventory.as_ref().map_or(Span::new(new.config.file, 0, 0), |i| Span::new(i.file, 0, 0));
     for row in &was {
-        for (message, place) in gained(row, &is) {
-            // Read backwards: what the old one has and the new one lacks.
-            let message =
-                message.replacen("may stay on", "may no longer stay on", 1).replacen("until", "that was until", 1);
+        for gone in gained(row, &is) {
             out.push(
-                Finding::new(Code::NARROWING, place.unwrap_or(here), message)
+                Finding::new(Code::NARROWING, gone.before.unwrap_or(here), gone.taken())
                     .evidence(evidence(&row.location))
                     .related(row.span, "the row before"),
             );
@@ -75,53 +72,69 @@ fn covered(row: &InventoryEntry) -> BTreeSet<Covered<'_>> {
     labels.iter().flat_map(|label| hosts.iter().map(|host| Covered { label: *label, host: *host })).collect()
 }
 
-/// What `row` lets stay that no row of `others` does, with the nearest of them.
-fn gained(row: &InventoryEntry, others: &[&InventoryEntry]) -> Vec<(String, Option<Span>)> {
+/// Something that a row lets stay and the rows of the other version do not.
+struct Gain<'r> {
+    row: &'r InventoryEntry,
+    one: Covered<'r>,
+    /// The row of the other version that lets less of it stay.
+    less: Option<&'r InventoryEntry>,
+    /// That row, or one about the same place.
+    before: Option<Span>,
+}
+
+impl Gain<'_> {
+    fn given(&self) -> String {
+        let (row, what) = (self.row, self.subject());
+        let (host, until) = (self.host(), until(row));
+        match self.less {
+            None => format!("{what} may stay on {host} {until}"),
+            Some(less) if less.count < row.count => {
+                format!("{what}: {} of them may stay on {host} {until}, and {} before", row.count, less.count)
+            }
+            Some(less) => format!("{what} may stay on {host} {until}, and before {}", self::until(less)),
+        }
+    }
+
+    fn taken(&self) -> String {
+        let how = if self.less.is_some() { "ends earlier or covers less" } else { "is gone" };
+        format!("the exemption of {} on {} {how}", self.subject(), self.host())
+    }
+
+    fn host(&self) -> String {
+        self.one.host.map_or_else(|| "every host".to_owned(), |host| format!("`{host}`"))
+    }
+
+    fn subject(&self) -> String {
+        let label = self.one.label.map_or_else(String::new, |label| format!(" `{label}`"));
+        let print = self.row.fingerprint.as_ref().map_or_else(String::new, |print| format!(" {print}"));
+        format!("the {}{label}{print} in `{}`", self.row.kind, self.row.location)
+    }
+}
+
+/// What `row` lets stay that no row of `others` does.
+fn gained<'r>(row: &'r InventoryEntry, others: &[&'r InventoryEntry]) -> Vec<Gain<'r>> {
     let same = |other: &&&InventoryEntry| {
         (&other.location, &other.kind, &other.fingerprint) == (&row.location, &row.kind, &row.fingerprint)
     };
     let others: Vec<&InventoryEntry> = others.iter().filter(same).copied().collect();
     let mut out = Vec::new();
     for one in covered(row) {
-        let covers = |other: &&&InventoryEntry| {
-            let label = match one.label {
-                Some(label) => other.labels.contains(label),
-                None => other.labels.is_empty(),
-            };
-            label && (other.hosts.is_empty() || one.host.is_some_and(|host| other.hosts.contains(host)))
-        };
-        let rows: Vec<&InventoryEntry> = others.iter().filter(covers).copied().collect();
-        let enough = |other: &&InventoryEntry| end(other) >= end(row) && other.count >= row.count;
-        if rows.iter().any(enough) {
-            continue;
+        let rows: Vec<&InventoryEntry> = others.iter().copied().filter(|other| covers(other, &one)).collect();
+        if !rows.iter().any(|other| end(other) >= end(row) && other.count >= row.count) {
+            let less = rows.first().copied();
+            let before = less.or(others.first().copied()).map(|other| other.span);
+            out.push(Gain { row, one, less, before });
         }
-        let what = subject(row, &one);
-        let message = match rows.first() {
-            None => format!("{what} may stay on {} {}", host(&one), until(row)),
-            Some(other) if other.count < row.count => {
-                format!(
-                    "{what}: {} of them may stay on {} {}, and {} before",
-                    row.count,
-                    host(&one),
-                    until(row),
-                    other.count
-                )
-            }
-            Some(other) => format!("{what} may stay on {} {}, and before {}", host(&one), until(row), until(other)),
-        };
-        out.push((message, rows.first().or(others.first()).map(|other| other.span)));
     }
     out
 }
 
-fn host(one: &Covered<'_>) -> String {
-    one.host.map_or_else(|| "every host".to_owned(), |host| format!("`{host}`"))
-}
-
-fn subject(row: &InventoryEntry, one: &Covered<'_>) -> String {
-    let label = one.label.map_or_else(String::new, |label| format!(" `{label}`"));
-    let print = row.fingerprint.as_ref().map_or_else(String::new, |print| format!(" {print}"));
-    format!("the {}{label}{print} in `{}`", row.kind, row.location)
+fn covers(row: &InventoryEntry, one: &Covered<'_>) -> bool {
+    let label = match one.label {
+        Some(label) => row.labels.contains(label),
+        None => row.labels.is_empty(),
+    };
+    label && (row.hosts.is_empty() || one.host.is_some_and(|host| row.hosts.contains(host)))
 }
 
 fn evidence(location: &str) -> Evidence {

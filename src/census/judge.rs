@@ -326,7 +326,10 @@ fn is_within(location: &str, above: &str) -> bool {
 
 /// A credential in words.
 pub(super) fn what(found: &Found) -> String {
-    let kind = found.material.kind.name();
+    let kind = match found.material.kind {
+        Kind::PrivateKey => "private key".to_owned(),
+        kind => format!("{} credential", kind.name()),
+    };
     let label = match &found.material.label {
         Some(label) => format!(" `{}`", super::location::shown(label.as_bytes())),
         None => String::new(),

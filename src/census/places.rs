@@ -68,7 +68,7 @@ fn list(root: &Root, base: &[u8], pattern: &[u8], who: Option<&Identity>, reache
         }
     };
     if who.is_some_and(|who| !dir.access().permits(who, super::access::READ)) {
-        reached.missed.push((base.to_vec(), Miss::Closed));
+        reached.missed.push((base.to_vec(), Miss::Closed { at: base.to_vec() }));
         return Vec::new();
     }
     match dir.names() {

@@ -31,7 +31,10 @@ pub(super) enum Miss {
     /// There is nothing.
     Absent,
     /// A directory on the way is closed to the user whose view this is.
-    Closed,
+    Closed {
+        /// Its path.
+        at: Vec<u8>,
+    },
     /// The system refused a step.
     Refused {
         /// The path up to the step.
@@ -102,7 +105,7 @@ impl<'r> Way<'r> {
     fn new(root: &'r Root, who: Option<&'r Identity>) -> Result<Self, Miss> {
         let way = Way { root, who, stack: Vec::new(), links: 0 };
         let stat = fstat(&root.dir).map_err(|error| way.refused(error))?;
-        way.enter(&stat, &root.dir)?;
+        way.enter(&stat, &root.dir, b"")?;
         Ok(way)
     }
 
@@ -121,10 +124,13 @@ impl<'r> Way<'r> {
         }
     }
 
-    /// Whether the user may search a directory.
-    fn enter(&self, stat: &Stat, handle: impl AsFd) -> Result<(), Miss> {
+    /// Whether the user may search a directory, `name` below the last one.
+    fn enter(&self, stat: &Stat, handle: impl AsFd, name: &[u8]) -> Result<(), Miss> {
         let open = |who: &Identity| Access::of_path(stat, &handle).permits(who, SEARCH);
-        if self.who.is_none_or(open) { Ok(()) } else { Err(Miss::Closed) }
+        if self.who.is_none_or(open) {
+            return Ok(());
+        }
+        Err(Miss::Closed { at: [self.real().as_slice(), b"/", name].concat() })
     }
 
     fn follow(mut self, path: &[u8]) -> Result<Place, Miss> {
@@ -156,7 +162,7 @@ impl<'r> Way<'r> {
                 }
                 FileType::Directory => {
                     if !left.is_empty() {
-                        self.enter(&stat, &handle)?;
+                        self.enter(&stat, &handle, &name)?;
                     }
                     self.stack.push((handle, name));
                 }

@@ -111,31 +111,60 @@ pub struct Told {
     /// Their number.
     pub gap_count: usize,
     /// Directories and files that are closed to the user whose view it is.
-    pub closed: usize,
+    closed: HashSet<Vec<u8>>,
+    /// Every place that is a gap.
+    gap_places: HashSet<Vec<u8>>,
     /// Places that are left out on purpose.
     pub skipped: Vec<Note>,
     /// A refusal is the answer to whether this user can read it.
     own_view: bool,
+    /// Directories that are left out.
+    skip: HashSet<Vec<u8>>,
 }
 
 impl Told {
     pub(super) fn gap(&mut self, path: &[u8], why: &str) {
+        let within =
+            |skip: &Vec<u8>| path.strip_prefix(skip.as_slice()).is_some_and(|rest| rest.first() == Some(&b'/'));
+        if self.is_skipped(path) || self.skip.iter().any(within) || !self.gap_places.insert(path.to_vec()) {
+            return;
+        }
         self.gap_count += 1;
         if self.gaps.len() < MAX_LISTED {
             self.gaps.push(Note { location: shown(path), why: why.to_owned() });
         }
     }
 
+    /// The user whose view it is cannot read it.
+    pub(super) fn closed(&mut self, path: &[u8]) {
+        self.closed.insert(path.to_vec());
+    }
+
+    /// How many directories and files are closed to that user.
+    pub fn closed_count(&self) -> usize {
+        self.closed.len()
+    }
+
     pub(super) fn skipped(&mut self, path: &[u8], why: &str) {
-        if self.skipped.len() < MAX_LISTED {
-            self.skipped.push(Note { location: shown(path), why: why.to_owned() });
+        let note = Note { location: shown(path), why: why.to_owned() };
+        if self.skipped.len() < MAX_LISTED && !self.skipped.contains(&note) {
+            self.skipped.push(note);
         }
+    }
+
+    /// Whether a directory is left out, which is told.
+    pub(super) fn is_skipped(&mut self, path: &[u8]) -> bool {
+        let is = self.skip.contains(path);
+        if is {
+            self.skipped(path, "left out by `--skip`");
+        }
+        is
     }
 
     /// The system refused to open something.
     pub(super) fn refused(&mut self, path: &[u8], error: Errno) {
         if self.own_view && matches!(error, Errno::ACCESS | Errno::PERM) {
-            self.closed += 1;
+            self.closed(path);
         } else {
             self.gap(path, &std::io::Error::from(error).to_string());
         }
@@ -144,7 +173,7 @@ impl Told {
     fn missed(&mut self, path: &[u8], miss: Miss) {
         match miss {
             Miss::Absent => {}
-            Miss::Closed => self.closed += 1,
+            Miss::Closed { at } => self.closed(&at),
             Miss::Refused { at, error } => self.refused(if at.is_empty() { path } else { &at }, error),
         }
     }
@@ -203,13 +232,14 @@ impl Host {
 
     /// Looks for credentials. `report` hears how far the walk is.
     pub fn scan(&self, options: &Options<'_>, report: &mut dyn FnMut(Progress)) -> Scan {
-        let mut told = Told { own_view: matches!(options.view, View::Own(_)), ..Told::default() };
+        let skip = options.skip.iter().map(|path| trimmed(path).as_bytes().to_vec()).collect();
+        let own_view = matches!(options.view, View::Own(_));
+        let mut told = Told { own_view, skip, ..Told::default() };
         let homes = self.homes(options, &mut told);
         let mut places = Places { host: self, options, told, read: BTreeMap::new() };
         places.look(&homes);
         let Places { mut told, read, .. } = places;
-        let skip: HashSet<Vec<u8>> = options.skip.iter().map(|path| trimmed(path).as_bytes().to_vec()).collect();
-        let mut walk = Walk::new(options.view.identity(), &skip, &mut told, report);
+        let mut walk = Walk::new((options.now, options.view.identity()), &mut told, report);
         let starts = WALKED.into_iter().chain(options.also.iter().map(String::as_str));
         for path in homes.iter().filter(|home| is_home(home)) {
             self.walk_one(path, options.also, &mut walk);
@@ -381,7 +411,7 @@ impl Places<'_> {
         let access = place.access();
         let want = if socket { WRITE } else { READ };
         if !self.options.view.identity().is_none_or(|who| access.permits(who, want)) {
-            self.told.closed += 1;
+            self.told.closed(&place.real);
             return;
         }
         let found = if socket { read(probe.format, &[], self.options.now) } else { self.bytes(probe, path, place) };

@@ -67,8 +67,8 @@ pub struct Progress {
 
 /// All walks of a run.
 pub(super) struct Walk<'a> {
+    now: i64,
     pub(super) who: Option<&'a Identity>,
-    pub(super) skip: &'a HashSet<Vec<u8>>,
     pub(super) told: &'a mut Told,
     pub(super) report: &'a mut dyn FnMut(Progress),
     pub(super) hits: Vec<Hit>,
@@ -84,14 +84,13 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
-        who: Option<&'a Identity>,
-        skip: &'a HashSet<Vec<u8>>,
+        (now, who): (i64, Option<&'a Identity>),
         told: &'a mut Told,
         report: &'a mut dyn FnMut(Progress),
     ) -> Self {
         Walk {
+            now,
             who,
-            skip,
             told,
             report,
             hits: Vec::new(),
@@ -107,6 +106,9 @@ impl<'a> Walk<'a> {
     /// Walks everything below `dir`, whose path is `path`.
     pub(super) fn below(&mut self, dir: &OwnedFd, path: &[u8]) {
         let mut path = path.to_vec();
+        if self.told.is_skipped(&path) {
+            return;
+        }
         if let Some(device) = fstat(dir).ok().map(|stat| stat.st_dev) {
             self.directory(dir.as_fd(), &mut path, 0, device);
         }
@@ -114,15 +116,11 @@ impl<'a> Walk<'a> {
     }
 
     fn directory(&mut self, dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize, device: u64) {
-        if self.skip.contains(path) {
-            self.told.skipped(path, "left out by `--skip`");
-            return;
-        }
         let stat = match fstat(dir) {
             Ok(stat) => stat,
             Err(error) => return self.told.refused(path, error),
         };
-        if !self.seen.insert((stat.st_dev, stat.st_ino)) || !self.may_list(dir, &stat) {
+        if !self.seen.insert((stat.st_dev, stat.st_ino)) || !self.may_list(dir, path, &stat) {
             return;
         }
         if (stat.st_dev != device || depth == 0)
@@ -139,6 +137,10 @@ impl<'a> Walk<'a> {
         for name in below {
             path.push(b'/');
             path.extend(&name);
+            if self.told.is_skipped(path) {
+                path.truncate(length);
+                continue;
+            }
             match open_directory(dir, &name) {
                 Ok(inner) => self.directory(inner.as_fd(), path, depth + 1, stat.st_dev),
                 // It is no directory any longer, or it is gone.
@@ -150,10 +152,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether the user whose view this is can list a directory.
-    fn may_list(&mut self, dir: BorrowedFd<'_>, stat: &Stat) -> bool {
+    fn may_list(&mut self, dir: BorrowedFd<'_>, path: &[u8], stat: &Stat) -> bool {
         let open = |who: &Identity| Access::of_open(stat, dir).permits(who, READ | SEARCH);
         let may = self.who.is_none_or(open);
-        self.told.closed += usize::from(!may);
+        if !may {
+            self.told.closed(path);
+        }
         may
     }
 
@@ -230,7 +234,7 @@ impl<'a> Walk<'a> {
             }
             self.cut += usize::from(filled == MAX_TEXT);
         }
-        Ok(sniff(self.bytes.get(..filled).unwrap_or(&[])))
+        Ok(sniff(self.bytes.get(..filled).unwrap_or(&[]), self.now))
     }
 }
 

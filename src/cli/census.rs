@@ -90,7 +90,7 @@ fn absolute(text: &str) -> Result<String, String> {
 pub(super) fn run(args: &CensusArgs) -> Result<u8, Failure> {
     let begun = Instant::now();
     let at = now()?;
-    let given = match Given::read(args)? {
+    let given = match Given::read(args, at.seconds())? {
         Ok(given) => given,
         Err(malformed) => return Ok(malformed.report(args.format)),
     };
@@ -174,7 +174,7 @@ impl Malformed {
 }
 
 impl Given {
-    fn read(args: &CensusArgs) -> Result<Result<Given, Malformed>, Failure> {
+    fn read(args: &CensusArgs, now: i64) -> Result<Result<Given, Malformed>, Failure> {
         let (mut map, mut findings) = (SourceMap::new(), Vec::new());
         let mut levels = BTreeMap::new();
         let mut path = args.inventory.clone();
@@ -191,7 +191,7 @@ impl Given {
             levels = set.config.levels;
             if let Some(inventory) = set.inventory {
                 let text = text_of(&tree.read(name)?);
-                return Given { inventory, text, path, exists: true, map, levels }.checked();
+                return Given { inventory, text, path, exists: true, map, levels }.checked(now);
             }
         }
         let Some(at) = &path else {
@@ -212,7 +212,7 @@ impl Given {
         };
         let name = at.display().to_string();
         match parse_inventory(&name, None, &bytes, &mut map, &mut findings) {
-            Some(inventory) => Given { inventory, text: text_of(&bytes), path, exists: true, map, levels }.checked(),
+            Some(inventory) => Given { inventory, text: text_of(&bytes), path, exists: true, map, levels }.checked(now),
             None => Ok(Err(Malformed { map, findings })),
         }
     }
@@ -224,12 +224,12 @@ impl Given {
     }
 
     /// Kinds must be known, and nobody may have written a secret into it.
-    fn checked(self) -> Result<Result<Given, Malformed>, Failure> {
+    fn checked(self, now: i64) -> Result<Result<Given, Malformed>, Failure> {
         let findings = unknown_kinds(&self.inventory);
         if !findings.is_empty() {
             return Ok(Err(Malformed { map: self.map, findings }));
         }
-        if let Some(material) = sniff(self.text.as_bytes()).first() {
+        if let Some(material) = sniff(self.text.as_bytes(), now).first() {
             let line = material.line.map_or_else(String::new, |line| format!(", line {line}"));
             return Err(Failure::usage(
                 format!("the inventory itself holds what looks like a secret (a {}{line})", material.kind.name()),
@@ -379,7 +379,7 @@ fn counts(scan: &Scan) -> CensusCounts {
         directories: scan.progress.directories,
         files: scan.progress.files,
         cut: scan.cut,
-        closed: scan.told.closed,
+        closed: scan.told.closed_count(),
         unreadable: scan.told.gap_count,
     }
 }

@@ -215,7 +215,7 @@ pub(super) fn read(
 ) -> Result<Option<Compiled>, Failure> {
     let Some(set) = load(tree, map, findings)? else { return Ok(None) };
     let names = |span: crate::source::Span| map.get(span.file).map_or_else(String::new, |f| f.name.clone());
-    let mut own = Vec::new();
+    let mut own = set.inventory.as_ref().map(crate::census::unknown_kinds).unwrap_or_default();
     let guardrails = parse_guardrails(&set, &names, &mut own);
     let malformed = !own.is_empty();
     findings.append(&mut own);

@@ -15,7 +15,9 @@ pub(super) fn read(bytes: &[u8], kind: Kind, now: i64) -> Vec<Material> {
     let mut out = Vec::new();
     let mut seen = BTreeSet::new();
     let split = |byte: &u8| *byte == b'\n' || *byte == 0;
-    for (at, line) in bytes.split(split).enumerate().filter(|(_, line)| line.len() <= LONGEST_LINE) {
+    // A file with a hole is millions of empty lines.
+    let looked_at = |line: &[u8]| !line.is_empty() && line.len() <= LONGEST_LINE;
+    for (at, line) in bytes.split(split).enumerate().filter(|(_, line)| looked_at(line)) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
         if line.starts_with('#') {
