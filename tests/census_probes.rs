@@ -14,7 +14,9 @@ mod census_common;
 use std::collections::BTreeSet;
 
 use census_common::{Case, Maker, NOW, cases, checked_token, jwt, run};
-use polctl::census::probe::{Kind, MAX_BYTES, MAX_MATERIALS, Material, Probe, Sign, Third, check, locations_page, probes, read, sniff};
+use polctl::census::probe::{
+    Kind, MAX_BYTES, MAX_MATERIALS, Material, Probe, Sign, Third, check, locations_page, probes, read, sniff,
+};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 fn probe(name: &str) -> &'static Probe {
@@ -80,7 +82,8 @@ fn every_case_is_judged_as_it_says() {
         }
         // A case that is meant to be usable must not pass as one that only cannot be read.
         let spoilt = found.iter().any(|material| matches!(material.sign, Sign::Unreadable { .. }));
-        let on_purpose = ["SQLite format 3\0"].iter().any(|text| case.bytes.starts_with(text.as_bytes())) || probe.format.name() == "store";
+        let on_purpose = ["SQLite format 3\0"].iter().any(|text| case.bytes.starts_with(text.as_bytes()))
+            || probe.format.name() == "store";
         if spoilt && !on_purpose {
             wrong.push(format!("line {}: {} cannot be read: {found:?}", case.line, case.probe));
         }
@@ -138,7 +141,8 @@ fn mutated(bytes: &[u8], how: (u8, u16, u16, u8)) -> Vec<u8> {
 #[test]
 fn spoilt_cases_neither_panic_nor_tell() {
     let all = cases(&mut Maker::new());
-    let config = Config { cases: rounds(6_000), rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..Config::default() };
+    let config =
+        Config { cases: rounds(6_000), rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..Config::default() };
     let pick = (0..all.len(), proptest::collection::vec(proptest::arbitrary::any::<(u8, u16, u16, u8)>(), 1..4));
     TestRunner::new(config)
         .run(&pick, |(at, changes)| {
@@ -147,7 +151,11 @@ fn spoilt_cases_neither_panic_nor_tell() {
             let found = judge(&case.probe, &bytes);
             assert!(found.len() <= MAX_MATERIALS + 1);
             let shown = format!("{found:?}{:?}", sniff(&bytes, NOW));
-            assert!(!case.secrets.iter().any(|secret| shown.contains(secret.as_str())), "{} tells: {shown}", case.probe);
+            assert!(
+                !case.secrets.iter().any(|secret| shown.contains(secret.as_str())),
+                "{} tells: {shown}",
+                case.probe
+            );
             Ok(())
         })
         .unwrap();
@@ -159,9 +167,12 @@ fn random_bytes_do_not_panic() {
     let mut formats = BTreeSet::new();
     let each: Vec<&Probe> = probes().iter().filter(|probe| formats.insert(probe.format.name())).collect();
     assert!(each.len() >= 20, "{formats:?}");
-    let heads: Vec<Vec<u8>> = cases(&mut Maker::new()).iter().map(|case| case.bytes.iter().take(40).copied().collect()).collect();
-    let config = Config { cases: rounds(1_500), rng_seed: RngSeed::Fixed(12), failure_persistence: None, ..Config::default() };
-    let input = (0..heads.len(), proptest::bool::ANY, proptest::collection::vec(proptest::arbitrary::any::<u8>(), 0..300));
+    let heads: Vec<Vec<u8>> =
+        cases(&mut Maker::new()).iter().map(|case| case.bytes.iter().take(40).copied().collect()).collect();
+    let config =
+        Config { cases: rounds(1_500), rng_seed: RngSeed::Fixed(12), failure_persistence: None, ..Config::default() };
+    let input =
+        (0..heads.len(), proptest::bool::ANY, proptest::collection::vec(proptest::arbitrary::any::<u8>(), 0..300));
     TestRunner::new(config)
         .run(&input, |(at, headed, tail)| {
             let bytes = [if headed { heads[at].as_slice() } else { &[] }, &tail].concat();
@@ -182,7 +193,11 @@ fn rounds(quick: u32) -> u32 {
 fn deep_and_large_files_are_refused_or_read() {
     let unreadable = |name: &str, bytes: &[u8]| {
         let found = judge(name, bytes);
-        assert!(matches!(found.as_slice(), [Material { sign: Sign::Unreadable { .. }, .. }]), "{name}: {}", found.len());
+        assert!(
+            matches!(found.as_slice(), [Material { sign: Sign::Unreadable { .. }, .. }]),
+            "{name}: {}",
+            found.len()
+        );
     };
     unreadable("docker-config", "[".repeat(200_000).as_bytes());
     unreadable("docker-config", "{\"a\":".repeat(200_000).as_bytes());
@@ -225,7 +240,10 @@ fn labels_and_lines_tell_credentials_apart() {
     let env = "A=1\nexport API_TOKEN=abc\nDB_PASSWORD='x y'\n";
     assert_eq!(told("dotenv", env), [some(2, "API_TOKEN"), some(3, "DB_PASSWORD")]);
     let xml = "<settings><servers>\n<server><id>a</id><password>x</password></server>\n<server><id>b</id><password>y</password></server>\n</servers></settings>";
-    assert_eq!(told("maven-settings", xml), [some(2, "settings/servers/server:a"), some(3, "settings/servers/server:b")]);
+    assert_eq!(
+        told("maven-settings", xml),
+        [some(2, "settings/servers/server:a"), some(3, "settings/servers/server:b")]
+    );
     let toml = "[registries.a]\ntoken = \"x\"\n[registries.b]\ntoken = \"y\"\n";
     assert_eq!(told("cargo-credentials", toml), [some(2, "registries/a"), some(4, "registries/b")]);
 }
@@ -250,7 +268,8 @@ fn fingerprints_are_those_of_ssh_keygen() {
 #[test]
 fn key_stores_with_the_empty_password_are_live() {
     let mut maker = Maker::new();
-    for (words, sign) in [("p12 empty", Sign::Live), ("p12 empty-sha1", Sign::Live), ("p12 password", Sign::Encrypted)] {
+    for (words, sign) in [("p12 empty", Sign::Live), ("p12 empty-sha1", Sign::Live), ("p12 password", Sign::Encrypted)]
+    {
         assert_eq!(judge("key-store", &maker.make(words))[0].sign, sign, "{words}");
     }
 }
@@ -261,7 +280,9 @@ fn files_are_known_by_their_content() {
     let one = |bytes: &[u8]| -> Vec<(Kind, &'static str)> {
         sniff(bytes, NOW).iter().map(|material| (material.kind, material.sign.name())).collect()
     };
-    for words in ["ssh-key plain", "pem rsa-traditional", "pem ec", "pem pkcs8", "putty none", "p12 empty", "openpgp plain"] {
+    for words in
+        ["ssh-key plain", "pem rsa-traditional", "pem ec", "pem pkcs8", "putty none", "p12 empty", "openpgp plain"]
+    {
         let expected: &[_] = if words == "openpgp plain" { &[] } else { &[(Kind::PrivateKey, "live")] };
         assert_eq!(one(&maker.make(words)), expected, "{words}");
     }
@@ -277,7 +298,12 @@ fn files_are_known_by_their_content() {
     let token = checked_token("ghp", 3);
     assert_eq!(one(format!("x = {token};").as_bytes()), [(Kind::SourceControl, "live")]);
     assert_eq!(one(format!("x = {}", token.replace(&token[8..9], "-")).as_bytes()), []);
-    let swapped: String = token.chars().take(10).chain(token.chars().skip(10).take(1).map(|c| if c == 'a' { 'b' } else { 'a' })).chain(token.chars().skip(11)).collect();
+    let swapped: String = token
+        .chars()
+        .take(10)
+        .chain(token.chars().skip(10).take(1).map(|c| if c == 'a' { 'b' } else { 'a' }))
+        .chain(token.chars().skip(11))
+        .collect();
     assert_eq!(one(swapped.as_bytes()), []);
     assert_eq!(one(checked_token("npm", 4).as_bytes()), [(Kind::Registry, "live")]);
     let (id, secret) = (format!("AKIA{}", "QRST2345UVWX6723"), &checked_token("ghp", 9)[4..]);

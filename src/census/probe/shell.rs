@@ -76,7 +76,8 @@ fn names_file(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let roots =
         ["~/", "$HOME/", "${HOME}/", "./", "/home/", "/root/", "/etc/", "/run/", "/var/", "/opt/", "/usr/", "/mnt/"];
-    (name.ends_with("key") || name.ends_with("credentials")) && roots.iter().any(|root| value.starts_with(root))
+    value.starts_with("%d/")
+        || (name.ends_with("key") || name.ends_with("credentials")) && roots.iter().any(|root| value.starts_with(root))
 }
 
 /// `NAME=value` wherever a word may begin, `set NAME value` of other shells, and `NAME: value`.
@@ -87,15 +88,13 @@ fn assignments(line: &str) -> Vec<(String, String)> {
         let before = before.trim_end();
         let name = last_name(before);
         let boundary = before.strip_suffix(name).unwrap_or("").chars().next_back();
-        let begins = boundary.is_none_or(|c| c.is_whitespace() || ";&|('\":`{-".contains(c));
+        let begins = boundary.is_none_or(|c| c.is_whitespace() || ";&|('\":`{-=".contains(c));
         if begins && means_secret(name) && !after.starts_with(['=', '~']) {
             out.push((name.to_owned(), word(after.trim_start()).to_owned()));
         }
     }
-    let words: Vec<&str> = line.split_whitespace().skip_while(|w| w.ends_with([':', ';'])).collect();
-    if let [verb, rest @ ..] = words.as_slice()
-        && ["set", "setenv"].contains(verb)
-    {
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| !["set", "setenv"].contains(word)).collect();
+    if let [_, rest @ ..] = words.as_slice() {
         let mut rest = rest.iter().skip_while(|word| word.starts_with('-'));
         if let (Some(name), Some(value)) = (rest.next().filter(|name| means_secret(name)), rest.next()) {
             let at = line.find(value).unwrap_or(0);
@@ -136,7 +135,8 @@ fn word(text: &str) -> &str {
 fn options(line: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let words: Vec<&str> = line.split_whitespace().collect();
-    let runs = |names: &[&str]| words.iter().any(|w| names.contains(&w.rsplit('/').next().unwrap_or(w)));
+    let runs =
+        |names: &[&str]| words.iter().any(|w| names.contains(&w.rsplit(['/', ';', '|', '&']).next().unwrap_or(w)));
     let (curl, sshpass, mysql) =
         (runs(&["curl"]), runs(&["sshpass"]), runs(&["mysql", "mysqldump", "mysqladmin", "mariadb"]));
     for (at, option) in words.iter().enumerate() {

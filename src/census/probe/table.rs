@@ -251,7 +251,7 @@ impl Draft {
     }
 
     fn moved(&mut self, rest: &str) -> Result<(), String> {
-        let words: Vec<&str> = rest.split(' ').collect();
+        let words: Vec<&str> = rest.splitn(3, ' ').collect();
         let (variable, how) = match words.as_slice() {
             [variable, "file"] => (variable, Moves::File),
             [variable, "files"] => (variable, Moves::Files),

@@ -69,17 +69,27 @@ const SCHEMES: [(&str, &str); 11] = [
 /// What a value points to, if all of it is a pointer. A default inside (`${A:-x}`) is a value.
 fn reference(value: &str) -> Option<&'static str> {
     const VARIABLE: &str = "an environment variable";
+    if value.starts_with("${{") && value.ends_with("}}") && value.matches("{{").count() == 1 {
+        return Some("a template's value");
+    }
+    if value.starts_with("$__") && value.ends_with('}') && value.matches('{').count() == 1 {
+        return Some("another file or a variable");
+    }
     let name = |text: &str| {
         !text.is_empty()
             && !text.starts_with(|c: char| c.is_ascii_digit())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.:".contains(c))
     };
+    let asked = value.strip_prefix("${input:").and_then(|rest| rest.strip_suffix('}'));
+    if asked.is_some_and(|id| id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))) {
+        return Some("a question of the editor");
+    }
     if let Some(inner) = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
         return name(inner.trim_end_matches(['-', '?', ':'])).then_some(VARIABLE);
     }
     let variable = |text: &str| {
-        let small = !text.bytes().any(|b| b.is_ascii_lowercase()) || text.len() < 24;
-        small && name(text)
+        // Passwords may begin with a dollar; names of variables have no small letters.
+        !text.bytes().any(|b| b.is_ascii_lowercase()) && name(text)
     };
     if value.strip_prefix('$').is_some_and(variable) {
         return Some(VARIABLE);
