@@ -7,6 +7,7 @@
     clippy::string_slice,
     clippy::panic,
     clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "shared by several tests, each of which uses a part; a test that cannot go on fails"
 )]
 
@@ -370,7 +371,7 @@ fn java(how: &str) -> Vec<u8> {
     [&0xfeed_feed_u32.to_be_bytes()[..], &[0, 0, 0, 2, 0, 0, 0, 1], &body, &[0; 20]].concat()
 }
 
-/// A version 4 EdDSA key in one old-style packet.
+/// A version 4 `EdDSA` key in one old-style packet.
 fn openpgp(how: &str) -> Vec<u8> {
     let public = [&[4, 1, 2, 3, 4, 22, 3, 1, 2, 3][..], &263_u16.to_be_bytes(), &[0x40; 33]].concat();
     let (tag, rest): (u8, Vec<u8>) = match how {

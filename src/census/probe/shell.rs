@@ -25,8 +25,13 @@ pub(super) fn read(bytes: &[u8], kind: Kind, now: i64) -> Vec<Material> {
             if plainly_harmless(&value) || !seen.insert((name.clone(), value.clone())) {
                 continue;
             }
-            let sign =
-                if names_file(&name, &value) { Sign::delegated("another file") } else { lines::sign(&value, now) };
+            let sign = if names_file(&name, &value) {
+                Sign::delegated("another file")
+            } else if is_variable(&value) {
+                Sign::delegated("a variable")
+            } else {
+                lines::sign(&value, now)
+            };
             if sign != Sign::Empty {
                 out.push(Material { line: Some(at + 1), label: label::name(&name), ..Material::new(kind, sign) });
             }
@@ -72,6 +77,14 @@ fn plainly_harmless(value: &str) -> bool {
             .any(|word| value.eq_ignore_ascii_case(word))
 }
 
+/// `$name`: to a shell, a variable of any spelling.
+fn is_variable(value: &str) -> bool {
+    let name = value.strip_prefix('$').unwrap_or("");
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Whether a value is the path of a key or credentials file.
 fn names_file(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let roots =

@@ -131,3 +131,38 @@ pub(super) fn userinfo(text: &str) -> Option<&str> {
 fn token(name: &str) -> bool {
     name.len() >= 20 || super::label::looks_random(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wholly_a_pointer_is_one() {
+        let variable = Held::Reference("an environment variable");
+        for text in ["${NAME}", "$NAME", "%NAME%", "Bearer ${NAME}", "\"${NAME}\"", "${env.NAME}", "${NAME:-}"] {
+            assert_eq!(held(text, 0), variable, "{text}");
+        }
+        for text in
+            ["$(op read x)", "op://a/b/c", "${{ secrets.A }}", "{{ env_var('A') }}", "${input:a-b}", "$__file{/a}"]
+        {
+            assert!(matches!(held(text, 0), Held::Reference(_)), "{text}");
+        }
+        // A default, a mixture, and passwords that only begin like a variable.
+        for text in ["${NAME:-hunter2}", "a${NAME}", "${NAME}a", "$ecretWord", "%", "{{", "{{a}}b{{c}}", "$(a", "${}"] {
+            assert_eq!(held(text, 0), Held::Literal, "{text}");
+        }
+        for text in ["", "  ", "\"\"", "''"] {
+            assert_eq!(held(text, 0), Held::Empty, "{text:?}");
+        }
+        assert_eq!(held("ENC[AES256_GCM,data:a]", 0), Held::Encrypted);
+    }
+
+    #[test]
+    fn user_information_is_a_password_or_a_token() {
+        assert_eq!(userinfo("https://u:p@h/x"), Some("p"));
+        assert_eq!(userinfo("https://u:p@q@h/x"), Some("p@q"));
+        for nothing in ["https://h/x", "ssh://git@h/x", "https://h/a@b", "u:p@h"] {
+            assert_eq!(userinfo(nothing), None, "{nothing}");
+        }
+    }
+}
