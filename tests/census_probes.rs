@@ -329,6 +329,7 @@ fn variables_move_places() {
     assert!(located("kubeconfig", "KUBECONFIG", "/a:/b").ends_with(&["/a".to_owned(), "/b".to_owned()]));
     assert!(located("gnupg-private-key", "GNUPGHOME", "/g/").contains(&"/g/private-keys-v1.d/*.key".to_owned()));
     assert!(located("github-cli", "XDG_CONFIG_HOME", "/c").contains(&"/c/gh/hosts.yml".to_owned()));
+    assert!(located("kerberos-ticket", "KRB5CCNAME", "FILE:/t/c").contains(&"/t/c".to_owned()));
     assert_eq!(located("github-cli", "OTHER", "/c"), probe("github-cli").paths);
     assert_eq!(located("kubeconfig", "KUBECONFIG", ""), probe("kubeconfig").paths);
 }

@@ -106,6 +106,14 @@ fn assignments(line: &str) -> Vec<(String, String)> {
             out.push((name.to_owned(), word(after.trim_start()).to_owned()));
         }
     }
+    // YAML and JSON among the texts: `name: value`, `"name": "value",`.
+    if let Some((name, value)) = line.trim_start_matches(['-', ' ', '{']).split_once(':') {
+        let name = name.trim_matches(['"', '\'']);
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+        if plain && means_secret(name) && value.starts_with([' ', '"']) {
+            out.push((name.to_owned(), word(value.trim_start()).trim_end_matches(',').to_owned()));
+        }
+    }
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| !["set", "setenv"].contains(word)).collect();
     if let [_, rest @ ..] = words.as_slice() {
         let mut rest = rest.iter().skip_while(|word| word.starts_with('-'));

@@ -155,7 +155,8 @@ impl Probe {
         for moved in &self.moved_by {
             let Some(value) = lookup(&moved.variable).filter(|value| !value.is_empty()) else { continue };
             match &moved.how {
-                Moves::File => out.push(value),
+                // Kerberos writes the type of a cache before its path.
+                Moves::File => out.push(value.strip_prefix("FILE:").unwrap_or(&value).to_owned()),
                 Moves::Files => out.extend(value.split(':').filter(|path| !path.is_empty()).map(str::to_owned)),
                 Moves::Directory { replaces } => {
                     let value = value.trim_end_matches('/');
