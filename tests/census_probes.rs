@@ -19,6 +19,12 @@ use polctl::census::probe::{
 };
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
+/// All cases; keys are made once for all tests.
+fn all_cases() -> &'static [Case] {
+    static CASES: std::sync::LazyLock<Vec<Case>> = std::sync::LazyLock::new(|| cases(&mut Maker::new()));
+    &CASES
+}
+
 fn probe(name: &str) -> &'static Probe {
     probes().iter().find(|probe| probe.name == name).unwrap_or_else(|| panic!("no probe `{name}`"))
 }
@@ -37,7 +43,7 @@ fn the_table_is_sound() {
 /// A positive, a negative, and the third case, unless the table says that there is none.
 #[test]
 fn every_probe_has_its_cases() {
-    let all = cases(&mut Maker::new());
+    let all = all_cases();
     let known: BTreeSet<&str> = probes().iter().map(|probe| probe.name.as_str()).collect();
     let stray: Vec<&Case> = all.iter().filter(|case| !known.contains(case.probe.as_str())).collect();
     assert!(stray.is_empty(), "cases of no probe: {:?}", stray.iter().map(|case| &case.probe).collect::<Vec<_>>());
@@ -74,7 +80,7 @@ fn fits(expected: &str, found: &[Material]) -> bool {
 #[test]
 fn every_case_is_judged_as_it_says() {
     let mut wrong = Vec::new();
-    for case in cases(&mut Maker::new()) {
+    for case in all_cases() {
         let probe = probe(&case.probe);
         let found = read(probe.format, &case.bytes, NOW);
         if !fits(&case.sign, &found) {
@@ -104,10 +110,10 @@ fn leaks(secrets: &[String], found: &[Material]) -> Option<String> {
 
 #[test]
 fn no_secret_comes_out() {
-    let all = cases(&mut Maker::new());
+    let all = all_cases();
     let secrets: usize = all.iter().map(|case| case.secrets.len()).sum();
     assert!(secrets > 200, "{secrets}");
-    for case in &all {
+    for case in all {
         // Each file goes through each reader: a wrong one must not tell either.
         let mut formats = BTreeSet::new();
         for other in probes().iter().filter(|other| other.name == case.probe || formats.insert(other.format.name())) {
@@ -140,9 +146,9 @@ fn mutated(bytes: &[u8], how: (u8, u16, u16, u8)) -> Vec<u8> {
 /// Mutated cases: no panic, no secret, and an answer of bounded size.
 #[test]
 fn spoilt_cases_neither_panic_nor_tell() {
-    let all = cases(&mut Maker::new());
+    let all = all_cases();
     let config =
-        Config { cases: rounds(6_000), rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..Config::default() };
+        Config { cases: rounds(3_000), rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..Config::default() };
     let pick = (0..all.len(), proptest::collection::vec(proptest::arbitrary::any::<(u8, u16, u16, u8)>(), 1..4));
     TestRunner::new(config)
         .run(&pick, |(at, changes)| {
@@ -167,10 +173,9 @@ fn random_bytes_do_not_panic() {
     let mut formats = BTreeSet::new();
     let each: Vec<&Probe> = probes().iter().filter(|probe| formats.insert(probe.format.name())).collect();
     assert!(each.len() >= 20, "{formats:?}");
-    let heads: Vec<Vec<u8>> =
-        cases(&mut Maker::new()).iter().map(|case| case.bytes.iter().take(40).copied().collect()).collect();
+    let heads: Vec<Vec<u8>> = all_cases().iter().map(|case| case.bytes.iter().take(40).copied().collect()).collect();
     let config =
-        Config { cases: rounds(1_500), rng_seed: RngSeed::Fixed(12), failure_persistence: None, ..Config::default() };
+        Config { cases: rounds(800), rng_seed: RngSeed::Fixed(12), failure_persistence: None, ..Config::default() };
     let input =
         (0..heads.len(), proptest::bool::ANY, proptest::collection::vec(proptest::arbitrary::any::<u8>(), 0..300));
     TestRunner::new(config)
@@ -324,6 +329,7 @@ fn variables_move_places() {
     assert!(located("kubeconfig", "KUBECONFIG", "/a:/b").ends_with(&["/a".to_owned(), "/b".to_owned()]));
     assert!(located("gnupg-private-key", "GNUPGHOME", "/g/").contains(&"/g/private-keys-v1.d/*.key".to_owned()));
     assert!(located("github-cli", "XDG_CONFIG_HOME", "/c").contains(&"/c/gh/hosts.yml".to_owned()));
+    assert!(located("kerberos-ticket", "KRB5CCNAME", "FILE:/t/c").contains(&"/t/c".to_owned()));
     assert_eq!(located("github-cli", "OTHER", "/c"), probe("github-cli").paths);
     assert_eq!(located("kubeconfig", "KUBECONFIG", ""), probe("kubeconfig").paths);
 }

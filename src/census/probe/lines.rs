@@ -140,10 +140,13 @@ pub(super) fn words(text: &str) -> Vec<Entry> {
             block.chain([key.to_owned()]).collect::<Vec<String>>()
         };
         out.push(Entry { path: named(key), value: value.to_owned(), line: Some(at + 1) });
-        // Some write more pairs behind the first, as fetchmail and mount do.
+        // Some write more pairs behind the first: mount with `=`, fetchmail without.
+        let bare = ["poll", "skip", "user", "server", "defaults"].iter().any(|name| key.eq_ignore_ascii_case(name));
         let more: Vec<&str> = line.split([' ', ',', '\t']).collect();
         for pair in more.windows(2).skip(1) {
-            if let [key, value] = pair {
+            if let [key, value] = pair
+                && (bare || key.contains('='))
+            {
                 let (key, value) = key.split_once('=').unwrap_or((key, value));
                 out.push(Entry {
                     path: named(key),

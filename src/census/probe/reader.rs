@@ -77,7 +77,7 @@ fn structured(format: Format, bytes: &[u8], now: i64) -> Vec<Material> {
         Shape::Toml => toml::entries(text),
         _ => xml::entries(text),
     };
-    let Ok(mut entries) = entries.map_err(|_| ()) else {
+    let Ok(mut entries) = entries else {
         return fail(match format.shape {
             Shape::Json => "it is not valid JSON",
             Shape::Yaml => "it is not valid YAML, or it is too deep",
@@ -88,8 +88,11 @@ fn structured(format: Format, bytes: &[u8], now: i64) -> Vec<Material> {
     tree::spread_urls(&mut entries);
     let mut found = rules::judge(&entries, rules, now);
     // Keys may be written into any text file, between the lines of the format.
+    // One that is a value has been told already.
+    let told: std::collections::BTreeSet<_> = found.iter().filter_map(|material| material.line).collect();
     let keys = key::blocks(text.as_bytes(), false);
-    found.extend(keys.into_iter().map(|key| Material { kind: rules.kind, ..key }));
+    let new = keys.into_iter().filter(|key| key.line.is_none_or(|line| !told.contains(&line)));
+    found.extend(new.map(|key| Material { kind: rules.kind, ..key }));
     found
 }
 

@@ -27,8 +27,13 @@ pub(super) fn read(bytes: &[u8], kind: Kind, now: i64) -> Vec<Material> {
             if plainly_harmless(&value) || !seen.insert((name.clone(), value.clone())) {
                 continue;
             }
-            let sign =
-                if names_file(&name, &value) { Sign::delegated("another file") } else { lines::sign(&value, now) };
+            let sign = if names_file(&name, &value) {
+                Sign::delegated("another file")
+            } else if is_variable(&value) {
+                Sign::delegated("a variable")
+            } else {
+                lines::sign(&value, now)
+            };
             if sign != Sign::Empty {
                 out.push(Material { line: Some(at + 1), label: label::name(&name), ..Material::new(kind, sign) });
             }
@@ -74,11 +79,20 @@ fn plainly_harmless(value: &str) -> bool {
             .any(|word| value.eq_ignore_ascii_case(word))
 }
 
+/// `$name`: to a shell, a variable of any spelling.
+fn is_variable(value: &str) -> bool {
+    let name = value.strip_prefix('$').unwrap_or("");
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Whether a value is the path of a key or credentials file.
 fn names_file(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let roots =
         ["~/", "$HOME/", "${HOME}/", "./", "/home/", "/root/", "/etc/", "/run/", "/var/", "/opt/", "/usr/", "/mnt/"];
-    (name.ends_with("key") || name.ends_with("credentials")) && roots.iter().any(|root| value.starts_with(root))
+    value.starts_with("%d/")
+        || (name.ends_with("key") || name.ends_with("credentials")) && roots.iter().any(|root| value.starts_with(root))
 }
 
 /// `NAME=value` wherever a word may begin, `set NAME value` of other shells, and `NAME: value`.
@@ -89,15 +103,21 @@ fn assignments(line: &str) -> Vec<(String, String)> {
         let before = before.trim_end();
         let name = last_name(before);
         let boundary = before.strip_suffix(name).unwrap_or("").chars().next_back();
-        let begins = boundary.is_none_or(|c| c.is_whitespace() || ";&|('\":`{-".contains(c));
+        let begins = boundary.is_none_or(|c| c.is_whitespace() || ";&|('\":`{-=".contains(c));
         if begins && means_secret(name) && !after.starts_with(['=', '~']) {
             out.push((name.to_owned(), word(after.trim_start()).to_owned()));
         }
     }
-    let words: Vec<&str> = line.split_whitespace().skip_while(|w| w.ends_with([':', ';'])).collect();
-    if let [verb, rest @ ..] = words.as_slice()
-        && ["set", "setenv"].contains(verb)
-    {
+    // YAML and JSON among the texts: `name: value`, `"name": "value",`.
+    if let Some((name, value)) = line.trim_start_matches(['-', ' ', '{']).split_once(':') {
+        let name = name.trim_matches(['"', '\'']);
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+        if plain && means_secret(name) && value.starts_with([' ', '"']) {
+            out.push((name.to_owned(), word(value.trim_start()).trim_end_matches(',').to_owned()));
+        }
+    }
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| !["set", "setenv"].contains(word)).collect();
+    if let [_, rest @ ..] = words.as_slice() {
         let mut rest = rest.iter().skip_while(|word| word.starts_with('-'));
         if let (Some(name), Some(value)) = (rest.next().filter(|name| means_secret(name)), rest.next()) {
             let at = line.find(value).unwrap_or(0);
@@ -138,7 +158,8 @@ fn word(text: &str) -> &str {
 fn options(line: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let words: Vec<&str> = line.split_whitespace().collect();
-    let runs = |names: &[&str]| words.iter().any(|w| names.contains(&w.rsplit('/').next().unwrap_or(w)));
+    let runs =
+        |names: &[&str]| words.iter().any(|w| names.contains(&w.rsplit(['/', ';', '|', '&']).next().unwrap_or(w)));
     let (curl, sshpass, mysql) =
         (runs(&["curl"]), runs(&["sshpass"]), runs(&["mysql", "mysqldump", "mysqladmin", "mariadb"]));
     for (at, option) in words.iter().enumerate() {

@@ -54,6 +54,7 @@ const fn shape(
     Shape { prefix, length, also, kind, name, check: Check::Nothing }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "built when polctl is compiled")]
 const fn checked(shape: Shape, check: Check) -> Shape {
     Shape { check, ..shape }
 }

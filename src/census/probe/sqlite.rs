@@ -1,4 +1,4 @@
-//! SQLite files, as far as whether a table has rows (the file format as published by SQLite).
+//! `SQLite` files, as far as whether a table has rows (the file format as published by `SQLite`).
 
 use super::cursor::Cursor;
 use super::rules::Rules;

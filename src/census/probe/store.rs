@@ -47,10 +47,10 @@ pub(super) fn read(bytes: &[u8], rules: &Rules) -> Vec<Material> {
     if let Some((_, sign)) = marked {
         return one(sign.clone());
     }
-    match openpgp_message(bytes) {
-        true => one(Sign::Encrypted),
-        false => one(rules.holds.clone().unwrap_or_else(|| Sign::unreadable("it is no store that polctl knows"))),
+    if openpgp_message(bytes) {
+        return one(Sign::Encrypted);
     }
+    one(rules.holds.clone().unwrap_or_else(|| Sign::unreadable("it is no store that polctl knows")))
 }
 
 /// Whether a file begins with a packet that carries a session key.

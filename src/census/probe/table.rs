@@ -155,7 +155,8 @@ impl Probe {
         for moved in &self.moved_by {
             let Some(value) = lookup(&moved.variable).filter(|value| !value.is_empty()) else { continue };
             match &moved.how {
-                Moves::File => out.push(value),
+                // Kerberos writes the type of a cache before its path.
+                Moves::File => out.push(value.strip_prefix("FILE:").unwrap_or(&value).to_owned()),
                 Moves::Files => out.extend(value.split(':').filter(|path| !path.is_empty()).map(str::to_owned)),
                 Moves::Directory { replaces } => {
                     let value = value.trim_end_matches('/');
@@ -251,7 +252,7 @@ impl Draft {
     }
 
     fn moved(&mut self, rest: &str) -> Result<(), String> {
-        let words: Vec<&str> = rest.split(' ').collect();
+        let words: Vec<&str> = rest.splitn(3, ' ').collect();
         let (variable, how) = match words.as_slice() {
             [variable, "file"] => (variable, Moves::File),
             [variable, "files"] => (variable, Moves::Files),
@@ -412,4 +413,42 @@ fn row(probe: &Probe) -> String {
         probe.max_mode,
         probe.source
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(entries: &str) -> Vec<String> {
+        parse(&format!("probe a : A\n{entries}")).faults.into_iter().map(|fault| fault.what).collect()
+    }
+
+    const SOUND: &str = "  kind cloud\n  format ini\n  path ~/a\n  live b\n  third none : c\n  source d\n";
+
+    #[test]
+    fn a_broken_table_is_told() {
+        assert_eq!(faults(SOUND), Vec::<String>::new());
+        for (entry, what) in [
+            ("  kind clod\n", "`clod` is no kind"),
+            ("  format i\n", "`i` is no format"),
+            ("  path a\n", "`a` is not a path"),
+            ("  path ~/**/a\n", "is not a path"),
+            ("  mode 9\n", "`9` is no mode"),
+            ("  third none\n", "no third case"),
+            ("  moved A where\n", "`A where` is not"),
+            ("  delegated a\n", "to what"),
+            ("  holds much\n", "no sign for all"),
+            ("  lives a\n", "`lives` is not known"),
+            ("live a\n", "neither `probe NAME"),
+            ("probe a : A\n", "`a` stands twice"),
+        ] {
+            let told = faults(&format!("{SOUND}{entry}"));
+            assert!(told.iter().any(|fault| fault.contains(what)), "{entry}: {told:?}");
+        }
+        for left_out in SOUND.lines() {
+            let told = faults(&SOUND.replace(&format!("{left_out}\n"), ""));
+            assert!(told.iter().any(|fault| fault.contains("lacks")), "without `{left_out}`: {told:?}");
+        }
+        assert_eq!(parse("  kind cloud\n").faults.len(), 1);
+    }
 }

@@ -69,17 +69,27 @@ const SCHEMES: [(&str, &str); 11] = [
 /// What a value points to, if all of it is a pointer. A default inside (`${A:-x}`) is a value.
 fn reference(value: &str) -> Option<&'static str> {
     const VARIABLE: &str = "an environment variable";
+    if value.starts_with("${{") && value.ends_with("}}") && value.matches("{{").count() == 1 {
+        return Some("a template's value");
+    }
+    if value.starts_with("$__") && value.ends_with('}') && value.matches('{').count() == 1 {
+        return Some("another file or a variable");
+    }
     let name = |text: &str| {
         !text.is_empty()
             && !text.starts_with(|c: char| c.is_ascii_digit())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.:".contains(c))
     };
+    let asked = value.strip_prefix("${input:").and_then(|rest| rest.strip_suffix('}'));
+    if asked.is_some_and(|id| id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))) {
+        return Some("a question of the editor");
+    }
     if let Some(inner) = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
         return name(inner.trim_end_matches(['-', '?', ':'])).then_some(VARIABLE);
     }
     let variable = |text: &str| {
-        let small = !text.bytes().any(|b| b.is_ascii_lowercase()) || text.len() < 24;
-        small && name(text)
+        // Passwords may begin with a dollar; names of variables have no small letters.
+        !text.bytes().any(|b| b.is_ascii_lowercase()) && name(text)
     };
     if value.strip_prefix('$').is_some_and(variable) {
         return Some(VARIABLE);
@@ -120,4 +130,39 @@ pub(super) fn userinfo(text: &str) -> Option<&str> {
 
 fn token(name: &str) -> bool {
     name.len() >= 20 || super::label::looks_random(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wholly_a_pointer_is_one() {
+        let variable = Held::Reference("an environment variable");
+        for text in ["${NAME}", "$NAME", "%NAME%", "Bearer ${NAME}", "\"${NAME}\"", "${env.NAME}", "${NAME:-}"] {
+            assert_eq!(held(text, 0), variable, "{text}");
+        }
+        for text in
+            ["$(op read x)", "op://a/b/c", "${{ secrets.A }}", "{{ env_var('A') }}", "${input:a-b}", "$__file{/a}"]
+        {
+            assert!(matches!(held(text, 0), Held::Reference(_)), "{text}");
+        }
+        // A default, a mixture, and passwords that only begin like a variable.
+        for text in ["${NAME:-hunter2}", "a${NAME}", "${NAME}a", "$ecretWord", "%", "{{", "{{a}}b{{c}}", "$(a", "${}"] {
+            assert_eq!(held(text, 0), Held::Literal, "{text}");
+        }
+        for text in ["", "  ", "\"\"", "''"] {
+            assert_eq!(held(text, 0), Held::Empty, "{text:?}");
+        }
+        assert_eq!(held("ENC[AES256_GCM,data:a]", 0), Held::Encrypted);
+    }
+
+    #[test]
+    fn user_information_is_a_password_or_a_token() {
+        assert_eq!(userinfo("https://u:p@h/x"), Some("p"));
+        assert_eq!(userinfo("https://u:p@q@h/x"), Some("p@q"));
+        for nothing in ["https://h/x", "ssh://git@h/x", "https://h/a@b", "u:p@h"] {
+            assert_eq!(userinfo(nothing), None, "{nothing}");
+        }
+    }
 }

@@ -79,9 +79,8 @@ fn component(element: Node<'_, '_>) -> String {
     let twins =
         || element.prev_siblings().skip(1).filter(|other| other.is_element() && other.tag_name().name() == tag).count();
     let name = ["id", "Host", "name"].iter().find_map(|name| named(name));
-    match (name, element.has_children().then(twins).unwrap_or(0)) {
-        (Some(name), 0) => format!("{tag}:{name}"),
-        (Some(name), twins) => format!("{tag}:{name} {}", twins + 1),
+    match (name, if element.has_children() { twins() } else { 0 }) {
+        (Some(name), _) => format!("{tag}:{name}"),
         (None, 0) => tag.to_owned(),
         (None, twins) => format!("{tag}:{}", twins + 1),
     }

@@ -1,4 +1,4 @@
-//! OpenPGP's secret keys: packets (RFC 9580) and the files of gpg-agent.
+//! Secret keys of `OpenPGP`: packets (RFC 9580) and the files of gpg-agent.
 
 use super::super::cursor::Cursor;
 use super::super::{Kind, Material, Sign};

@@ -87,7 +87,7 @@ fn judge(label: &str, body: &[u8]) -> Option<Judged> {
     })
 }
 
-/// The headers, and the decoded data if it is base64. OpenPGP's checksum line is left out.
+/// The headers, and the decoded data if it is base64. The checksum line of `OpenPGP` is left out.
 fn split(text: &str) -> (String, Option<Vec<u8>>) {
     let mut headers = String::new();
     let mut data = String::new();

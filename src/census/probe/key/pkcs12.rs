@@ -35,6 +35,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<Option<Sign>> {
     Some((bag(2) || holds(ENCRYPTED_DATA)).then_some(Sign::Encrypted))
 }
 
+/// Computes an integrity code from password, salt, rounds and data.
+type Check = fn(&[u8], &[u8], u64, &[u8]) -> Vec<u8>;
+
 /// Whether the integrity check holds for the empty password.
 fn opens(mac: &[u8], safe: &[u8]) -> Option<bool> {
     let mut mac = Cursor(mac);
@@ -47,9 +50,8 @@ fn opens(mac: &[u8], safe: &[u8]) -> Option<bool> {
         return Some(false);
     }
     // Some write the empty password with its terminator, some write nothing.
-    let any = |check: fn(&[u8], &[u8], u64, &[u8]) -> Vec<u8>| {
-        [&[0_u8, 0][..], &[]].into_iter().any(|password| check(password, salt, rounds, safe) == digest)
-    };
+    let any =
+        |check: Check| [&[0_u8, 0][..], &[]].into_iter().any(|password| check(password, salt, rounds, safe) == digest);
     Some(match algorithm {
         [0x2b, 0x0e, 0x03, 0x02, 0x1a] => any(|p, s, r, d| authenticate::<Sha1>(p, s, r, d, 64)),
         [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01] => {

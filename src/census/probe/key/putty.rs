@@ -1,4 +1,4 @@
-//! PuTTY's `.ppk`, versions 1 to 3.
+//! `.ppk` files of `PuTTY`, versions 1 to 3.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
