@@ -231,10 +231,14 @@ impl Place {
     }
 }
 
-/// Opens what should be a regular file: a pipe or device that took its place does not block.
+/// Opens what should be a regular file: a pipe or device that took its place does not block. The
+/// time of the last access stays as it is where the system allows that (the owner and root).
 pub(super) fn open_regular(dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(dir, name, flags, Mode::empty())
+    match openat(dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(dir, name, flags, Mode::empty()),
+        opened => opened,
+    }
 }
 
 pub(super) fn open_directory(dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {

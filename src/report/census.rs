@@ -193,12 +193,13 @@ pub fn census_human(census: &Census, colour: bool) -> String {
     for finding in &census.findings {
         by_place.entry(&finding.location).or_default().push(finding);
     }
+    let mut helped = BTreeSet::new();
     for (place, findings) in by_place {
         let _ = writeln!(out, "{}", if place.is_empty() { "(the host)" } else { place });
         if let Some(who) = census.credentials.iter().find(|credential| credential.location == place) {
             let _ = writeln!(out, "  {}", reach(who));
         }
-        told(&mut out, &findings, colour);
+        told(&mut out, &findings, &mut helped, colour);
         out.push('\n');
     }
     there(&mut out, census);
@@ -208,9 +209,8 @@ pub fn census_human(census: &Census, colour: bool) -> String {
     out
 }
 
-/// The findings of one place; those with the same code and row together, their help once.
-fn told(out: &mut String, findings: &[&CensusFinding], colour: bool) {
-    let mut helped = BTreeSet::new();
+/// The findings of one place. The same advice is given once.
+fn told<'c>(out: &mut String, findings: &[&'c CensusFinding], helped: &mut BTreeSet<(Code, &'c String)>, colour: bool) {
     for finding in findings {
         let (start, end) = match (colour, finding.level) {
             (false, _) | (_, Level::Note) => ("", ""),
@@ -286,11 +286,11 @@ fn ending(out: &mut String, census: &Census) {
         format_args!("{:.1} s", census.seconds),
     );
     for (count, what) in [
-        (looked.closed, "files or directories closed to this user"),
-        (looked.cut, "large files of which the first MiB was looked at"),
+        (looked.closed, "files and directories that are closed to this user"),
+        (looked.cut, "large files of which only the first MiB was looked at"),
     ] {
         if count > 0 {
-            let _ = writeln!(out, "{count} {what}");
+            let _ = writeln!(out, "{what}: {count}");
         }
     }
     if census.inventory.is_none() {
