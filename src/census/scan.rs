@@ -298,6 +298,10 @@ impl Host {
     /// Whether a location of the inventory is there.
     pub fn presence(&self, location: &str, view: &View) -> Presence {
         let Some(path) = bytes(location) else { return Presence::Absent };
+        if path.starts_with(b"/proc/") {
+            // A program that does not run now may run again.
+            return Presence::Unseen;
+        }
         match self.root.look_up(&path, view.identity()) {
             Ok(place) if view.identity().is_none_or(|who| place.access().permits(who, READ)) => Presence::There,
             Err(Miss::Absent) => Presence::Absent,
@@ -325,6 +329,9 @@ fn by_content(material: Material, access: &Access) -> Found {
 fn sorted(files: BTreeMap<Vec<u8>, Vec<Found>>) -> Vec<Found> {
     let mut out = Vec::new();
     for (path, mut found) in files {
+        let mut prints = HashSet::new();
+        // A key that stands in a file twice is one credential.
+        found.retain(|found| found.material.fingerprint.clone().is_none_or(|print| prints.insert(print)));
         found.sort_by(|a, b| (a.material.line, &a.material.label).cmp(&(b.material.line, &b.material.label)));
         let location = shown(&path);
         out.extend(found.into_iter().map(|found| Found { location: location.clone(), ..found }));
@@ -415,25 +422,36 @@ impl Places<'_> {
             return;
         }
         let found = if socket { read(probe.format, &[], self.options.now) } else { self.bytes(probe, path, place) };
-        let known = self.read.entry(place.real.clone()).or_default();
-        for material in found {
+        let process = self.process(&place.real);
+        let known = self.read.entry(process.clone().unwrap_or_else(|| place.real.clone())).or_default();
+        for mut material in found {
+            if process.is_some() {
+                // Its place in an environment means nothing to anybody.
+                material.line = None;
+            }
             if !known.iter().any(|other| same(&other.material, &material)) {
                 let max_mode = Some(probe.max_mode);
-                known.push(Found {
-                    location: String::new(),
-                    probe: Some(&probe.name),
-                    material,
-                    access: access.clone(),
-                    max_mode,
-                });
+                let (location, access) = (String::new(), access.clone());
+                known.push(Found { location, probe: Some(&probe.name), material, access, max_mode });
             }
         }
+    }
+
+    /// For the environment of a process: `/proc/NAME/environ`, by the program's name. Numbers of
+    /// processes change, and nobody could write a row about one.
+    fn process(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let number = environment_of(path).filter(|_| self.host.root.is_live())?;
+        let name = self.host.root.read_small(&format!("/proc/{}/comm", String::from_utf8_lossy(number)), 64)?;
+        let name: Vec<u8> = name.trim_ascii().iter().map(|byte| if *byte == b'/' { b'_' } else { *byte }).collect();
+        Some([b"/proc/".as_slice(), &name, b"/environ"].concat())
     }
 
     fn bytes(&mut self, probe: &Probe, path: &[u8], place: &Place) -> Vec<Material> {
         let mut bytes = Vec::new();
         let ended = match place.open_file().and_then(|file| read_up_to(&file, &mut bytes, MAX_PLACE)) {
             Ok(ended) => ended,
+            // The process ended, or is one of the kernel's own and has no environment.
+            Err(Errno::SRCH | Errno::NOENT) if environment_of(path).is_some() => return Vec::new(),
             Err(error) => {
                 self.told.refused(path, error);
                 return Vec::new();
@@ -447,6 +465,12 @@ impl Places<'_> {
         }
         found
     }
+}
+
+/// The number of the process whose environment a path is.
+fn environment_of(path: &[u8]) -> Option<&[u8]> {
+    let number = path.strip_prefix(b"/proc/")?.strip_suffix(b"/environ")?;
+    (!number.is_empty() && number.iter().all(u8::is_ascii_digit)).then_some(number)
 }
 
 /// Whether two places of the table tell of the same credential.

@@ -64,6 +64,10 @@ const ENDINGS: [&str; 14] = [
 
 /// Whether a name means a secret.
 fn means_secret(name: &str) -> bool {
+    // The shell's own working directories.
+    if name == "PWD" || name == "OLDPWD" {
+        return false;
+    }
     let name = name.to_ascii_lowercase();
     let public = name.contains("public") || name.contains("publishable");
     !public && ENDINGS.iter().any(|ending| name.ends_with(ending) || name == ending.trim_start_matches('_'))
