@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at the files of a directory; the names of directories in it.
-    fn list(&mut self, dir: BorrowedFd<'_>, path: &mut Vec<u8>) -> Vec<Vec<u8>> {
+    fn list(&mut self, dir: BorrowedFd<'_>, path: &[u8]) -> Vec<Vec<u8>> {
         let mut listing = std::mem::take(&mut self.listing);
         let mut below = Vec::new();
         let mut entries = RawDir::new(dir, &mut listing);

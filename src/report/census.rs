@@ -70,6 +70,7 @@ fn code<S: serde::Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(code.as_str())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it on so")]
 fn level<S: serde::Serializer>(level: &Level, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(level.as_str())
 }
