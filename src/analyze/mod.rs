@@ -9,6 +9,7 @@ mod compare;
 mod configuration;
 pub mod exact;
 mod explain;
+mod inventory;
 mod lint;
 mod overview;
 mod plain;
@@ -91,6 +92,7 @@ pub fn diff_by(
         adapted = compile(set, old.guardrails.clone());
         &adapted
     };
+    findings.extend(inventory::compare(&old.set, &new.set));
     findings.extend(capability::compare(old, new, map)?);
     let spaces: BTreeMap<Surface, Space<'_>> = Surface::ALL
         .into_iter()

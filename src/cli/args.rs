@@ -56,6 +56,12 @@ pub enum Command {
     Approve(super::approve::ApproveArgs),
     /// Show the solver of the second engine
     Solver(super::solver::SolverArgs),
+    /// Find the credentials of a host, and judge each by the inventory
+    ///
+    /// Looks into every known place of every home, and by content below homes, /etc, /opt, /srv and
+    /// /tmp. Shows no value, changes nothing on the host. As root it sees everything; `--as USER` shows
+    /// what one user can read.
+    Census(super::census::CensusArgs),
     /// Print what polctl knows about programs, or what changed in it
     Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes

@@ -6,6 +6,7 @@ mod approvals;
 mod approve;
 mod args;
 mod cache;
+mod census;
 mod check;
 mod compile;
 mod compiler_change;
@@ -75,6 +76,7 @@ pub fn run() -> ExitCode {
         Command::Keys(keys) => keys::run(keys),
         Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
         Command::Solver(solver) => solver::run(solver),
+        Command::Census(census) => census::run(census),
         Command::Rule(rule) => rule::run(rule),
     };
     ended(result)

@@ -49,6 +49,18 @@ pub(super) fn progress(text: &str) {
     }
 }
 
+/// Says on a terminal how far something is, in the place of what was said before; empty: done.
+pub(super) fn transient(text: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{text}\u{1b}[K");
+    }
+}
+
+/// Whether standard output shows colours.
+pub(super) fn colour_on_stdout() -> bool {
+    wants_colour(std::io::stdout().is_terminal())
+}
+
 /// Says something on standard error that is no failure of this run.
 pub(super) fn notice(text: &str) {
     eprintln!("{text}");

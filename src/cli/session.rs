@@ -48,6 +48,10 @@ pub(super) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Solver(#[from] SolverError),
+    /// Rows cannot be added to the inventory.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Adopt(#[from] crate::census::AdoptError),
     /// The solver cannot be installed.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -81,6 +85,7 @@ impl Failure {
             Failure::Source(_)
             | Failure::Usage { .. }
             | Failure::Install(_)
+            | Failure::Adopt(_)
             | Failure::Read { .. }
             | Failure::Write { .. } => exit::USAGE,
             Failure::Analyze(_) | Failure::Compile(_) | Failure::Solver(_) | Failure::Smt(_) => exit::INCONCLUSIVE,
@@ -210,7 +215,7 @@ pub(super) fn read(
 ) -> Result<Option<Compiled>, Failure> {
     let Some(set) = load(tree, map, findings)? else { return Ok(None) };
     let names = |span: crate::source::Span| map.get(span.file).map_or_else(String::new, |f| f.name.clone());
-    let mut own = Vec::new();
+    let mut own = set.inventory.as_ref().map(crate::census::unknown_kinds).unwrap_or_default();
     let guardrails = parse_guardrails(&set, &names, &mut own);
     let malformed = !own.is_empty();
     findings.append(&mut own);

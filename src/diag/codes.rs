@@ -99,6 +99,33 @@ codes! {
     ENFORCEMENT "enforcement" Warning Policy
         "an entry that a declared system cannot enforce"
         "A decision is no boundary where nothing below it holds. The manifest names a system under `targets` whose own means cannot hold this entry (docs/capabilities.md, What enforces it)."
+    CREDENTIAL_UNCLASSIFIED "credential-unclassified" Error Policy
+        "a credential on the host that nobody has classified"
+        "`polctl census` found a credential, and the inventory has no row about it, or one that nobody has decided yet. Move it behind the gateway and remove it from the host, or exempt it with reason, owner and end (docs/census.md)."
+    CREDENTIAL_RETURNED "credential-returned" Error Policy
+        "a credential is on the host that moved behind the gateway"
+        "The inventory says `moved-behind-gateway`, and the credential lies on the host all the same: it was never removed, or it came back. Remove it and replace the secret."
+    CREDENTIAL_STALE "credential-stale" Error Policy
+        "a row of the inventory about a credential that is no longer there"
+        "A row that nothing needs would let the credential come back unseen. Remove the row, or take out of it what is gone: a label, or one of `count`."
+    CREDENTIAL_MODE "credential-mode" Error Policy
+        "a credential that more people can read than its kind allows"
+        "Each known place has a loosest mode (docs/census-locations.md); a private key found by its content has 0600. The file's mode has bits beyond it. An exemption does not cover that. With an ACL, the bits of the group are what the ACL gives at most."
+    EXEMPTION_EXPIRED "exemption-expired" Error Policy
+        "an exemption whose last day is over"
+        "The credential was to be gone by then. Remove it, or have the exemption prolonged: `polctl check --base` reports that as a widening, so that somebody reviews it."
+    EXEMPTION_EXPIRING "exemption-expiring" Warning Policy
+        "an exemption that ends soon"
+        "It ends within the days that `--warn-days` says. From the day after its last one it is an error."
+    EXEMPTION_EXCEEDED "exemption-exceeded" Error Policy
+        "a credential beside an exempt one, which the exemption does not name"
+        "An exemption covers the credentials that its row names: labels, number, fingerprint. What else is at the same place is new, such as a second profile, another token, or another key under the old name."
+    EXEMPTIONS_NOT_EMPTY "exemptions-not-empty" Error Policy
+        "an exemption for a host that may have none"
+        "`--require-empty-exemptions` is for hosts on which every credential is behind the gateway. The break-glass row may stay."
+    CENSUS_INCOMPLETE "census-incomplete" Error Inconclusive
+        "the census could not look everywhere"
+        "A directory or file could not be read, or a bound was reached, so nobody knows what lies there. This is never a pass. Run it as root; what must be left out is named by `--skip` and told in every report."
     COMPILER_CHANGE "compiler-change" Warning Policy
         "this polctl compiles the signed base to other policies than it was signed with"
         "The base's envelope names exactly its files, and another `policy_id` than they compile to now: the program table or the compilation of polctl changed since it was signed. A comparison of two versions cannot show that, since both are compiled anew. `polctl programs --since FILE` tells what changed in the table; sign the set anew when it is right."

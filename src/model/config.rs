@@ -54,6 +54,8 @@ pub struct Config {
     pub provenance_span: Span,
     /// Name of the envelope in the policy directory (`signing.envelope`).
     pub envelope: String,
+    /// The credential inventory (`census.inventory`) and where it is named.
+    pub inventory: Option<(String, Span)>,
     /// Raised levels.
     pub levels: BTreeMap<Code, Level>,
 }

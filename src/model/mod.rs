@@ -5,6 +5,7 @@
 
 mod capability;
 mod config;
+mod credential;
 mod egress;
 mod facts;
 mod glob;
@@ -22,6 +23,7 @@ pub use capability::{
     path_segments,
 };
 pub use config::{Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, Provenance};
+pub use credential::{BREAK_GLASS_OWNER, Classification, Inventory, InventoryEntry, LastDay};
 pub use egress::{EgressPattern, HostPattern, NON_PUBLIC, Scheme, canonical_host, is_non_public, is_within_domain};
 pub use facts::{BoolTerm, SetTerm, When};
 pub use glob::{Glob, Piece};

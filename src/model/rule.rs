@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::{CommandPattern, Config, EgressPattern, Item, Manifest, Surface, Tier, When};
+use super::{CommandPattern, Config, EgressPattern, Inventory, Item, Manifest, Surface, Tier, When};
 use crate::source::Span;
 
 /// What a rule is matched by.
@@ -169,4 +169,6 @@ pub struct PolicySet {
     pub guardrails: Vec<(Span, String)>,
     /// Capability manifests, in order of path.
     pub manifests: Vec<Manifest>,
+    /// The credential inventory, where the configuration names one.
+    pub inventory: Option<Inventory>,
 }

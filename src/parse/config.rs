@@ -57,6 +57,7 @@ pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Co
         provenance: Provenance::Enforce,
         provenance_span: start,
         envelope: DEFAULT_ENVELOPE.to_owned(),
+        inventory: None,
         levels: BTreeMap::new(),
     };
     let mut seen = BTreeSet::new();
@@ -159,7 +160,8 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
         }
         // Read last, when the names of all other files are known.
         "signing" => {}
-        "retention" | "census" => sink.push(
+        "census" => census(config, value, sink),
+        "retention" => sink.push(
             Finding::new(Code::NOT_READ, key, format!("`{name}` is not used by this version"))
                 .help("it changes nothing about what the policy permits"),
         ),
@@ -170,6 +172,28 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
                 listed(&KEYS)
             )),
         ),
+    }
+}
+
+/// `census: { inventory: FILE }`.
+fn census(config: &mut Config, value: &Node, sink: &mut Sink) {
+    for (key, value) in value.entries("`census`", sink) {
+        if key.name != "inventory" {
+            sink.push(
+                Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no key of `census`", key.name))
+                    .help(format!("{}the only key is `inventory`", nearest(&key.name, &["inventory"]))),
+            );
+            continue;
+        }
+        let Some(path) = value.scalar("`inventory`", sink) else { continue };
+        if is_plain_relative(path) && (path.ends_with(".yaml") || path.ends_with(".yml")) {
+            config.inventory = Some((path.to_owned(), value.span));
+        } else {
+            sink.push(
+                Finding::new(Code::INVALID_VALUE, value.span, format!("`{path}` is no name of an inventory"))
+                    .help("write a path relative to `polctl.yaml`, such as `credentials.yaml`"),
+            );
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod attributes;
 mod command_pattern;
 mod config;
+mod credentials;
 mod egress_pattern;
 mod manifest;
 mod set;
@@ -17,6 +18,7 @@ mod words;
 mod yaml;
 
 pub use config::unverified_envelope_name;
+pub use credentials::parse_inventory;
 pub(crate) use egress_pattern::parse_url;
 pub use manifest::capability_request;
 pub use set::{CONFIG_NAME, load, parse_manifest};

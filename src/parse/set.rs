@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::credentials::parse_inventory;
 use super::{Sink, config, listed, manifest, nearest, text, tier_map};
 use crate::diag::{Code, Finding, Kind, info};
 use crate::model::{Config, Glob, Manifest, PolicySet, Rule, SetTerm, Surface, SurfaceInfo, Tier, Zones};
@@ -43,6 +44,7 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
         rules: Vec::new(),
         guardrails: Vec::new(),
         manifests: Vec::new(),
+        inventory: None,
         config,
     };
     let mut read = BTreeSet::new();
@@ -64,6 +66,7 @@ fn read(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink) -> Result<Option<
     }
     guardrails(tree, map, sink, &mut set)?;
     manifests(tree, map, sink, &mut set)?;
+    inventory(tree, map, sink, &mut set);
     check_ids(&set.rules, sink);
     check_zones(&set.config, &set.rules, sink);
     Ok(Some(set))
@@ -164,6 +167,14 @@ fn manifests(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut Po
     }
     manifest::check(&set.manifests, sink);
     Ok(())
+}
+
+fn inventory(tree: &dyn Tree, map: &mut SourceMap, sink: &mut Sink, set: &mut PolicySet) {
+    let Some((path, span)) = &set.config.inventory else { return };
+    match tree.read(path) {
+        Ok(bytes) => set.inventory = parse_inventory(path, tree.origin().as_deref(), &bytes, map, sink),
+        Err(error) => sink.push(unreadable(&error, *span)),
+    }
 }
 
 /// Ids that were stated must name one rule of a surface.

@@ -4,6 +4,7 @@
 //! comment that would be too long says what it leaves out. Renders into text, so that printing
 //! stays in `cli`.
 
+mod census;
 mod explain;
 mod groups;
 mod human;
@@ -13,6 +14,10 @@ mod markdown;
 mod summary;
 mod text;
 
+pub use census::{
+    Census, CensusCounts, CensusCredential, CensusFinding, CensusPlace, census_heartbeat, census_human, census_json,
+    census_metrics,
+};
 pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
 pub use human::human;
 pub use json::json;
