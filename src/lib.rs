@@ -9,7 +9,7 @@
 //! Data flows one way. [`source`] knows bytes and positions, [`parse`] turns text into
 //! values of [`model`] and findings of [`diag`], [`compile`] turns the model into Cedar,
 //! [`analyze`] compares two compiled sets, [`decide`] asks Cedar about one request, and
-//! [`report`] renders, [`sign`] signs and verifies bytes. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
+//! [`report`] renders, [`retention`] folds migrations of SQL, [`sign`] signs and verifies bytes. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
 //! the longer story.
 
 pub mod analyze;
@@ -20,5 +20,6 @@ pub mod diag;
 pub mod model;
 pub mod parse;
 pub mod report;
+pub mod retention;
 pub mod sign;
 pub mod source;

@@ -20,6 +20,7 @@ mod outcome;
 mod output;
 mod policy_gate;
 mod programs;
+mod retention;
 mod rule;
 mod session;
 mod sign;
@@ -75,6 +76,7 @@ pub fn run() -> ExitCode {
         Command::Keys(keys) => keys::run(keys),
         Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
         Command::Solver(solver) => solver::run(solver),
+        Command::Retention(retention) => retention::run(retention),
         Command::Rule(rule) => rule::run(rule),
     };
     ended(result)

@@ -54,6 +54,8 @@ pub struct Config {
     pub provenance_span: Span,
     /// Name of the envelope in the policy directory (`signing.envelope`).
     pub envelope: String,
+    /// Path of `retention.yaml`, where the set names one.
+    pub retention: Option<(String, Span)>,
     /// Raised levels.
     pub levels: BTreeMap<Code, Level>,
 }
