@@ -80,12 +80,7 @@ fn named(tree: &dyn Tree, dir: &Path) -> Result<String, Failure> {
 }
 
 /// Findings of the comparison with the version at the base.
-fn against(
-    base: &dyn Tree,
-    new: &Version,
-    map: &mut SourceMap,
-    findings: &mut Vec<Finding>,
-) -> Result<(), Failure> {
+fn against(base: &dyn Tree, new: &Version, map: &mut SourceMap, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let path = retention_path(base)?.unwrap_or_else(|| RETENTION_NAME.to_owned());
     if !base.read(&path).is_ok_and(|bytes| !bytes.is_empty()) {
         // Nothing was promised before.
@@ -146,7 +141,10 @@ fn write_baseline(args: &RetentionArgs, version: &Version) -> Result<u8, Failure
         if there {
             std::fs::remove_file(&path).map_err(|source| Failure::Write { what: format!("`{shown}`"), source })?;
         }
-        return Ok(said(&format!("polctl retention: nothing is owed{}\n", if there { ", the baseline is removed" } else { "" })));
+        return Ok(said(&format!(
+            "polctl retention: nothing is owed{}\n",
+            if there { ", the baseline is removed" } else { "" }
+        )));
     };
     replace(&path, &text).map_err(|source| Failure::Write { what: format!("`{shown}`"), source })?;
     let entries = text.lines().filter(|line| line.starts_with("  - ")).count();

@@ -164,7 +164,7 @@ codes! {
         "Rows that nobody decided how long to keep are kept for ever. Every table and materialised view that the migrations leave has one class: `-- retention: CLASS` on a line before the `CREATE TABLE`, `COMMENT ON TABLE … IS 'retention: CLASS'`, or an entry under `tables` in `retention.yaml`. Partitions and heirs have the class of their parents (docs/retention.md)."
     RETENTION_CLASS "retention-class" Error Policy
         "a table's class is not declared, or it has two"
-        "A class is declared under `classes` in `retention.yaml`, and a table has exactly one. The last `COMMENT ON TABLE` counts; a comment before the `CREATE TABLE` and an entry under `tables` count beside it, so they must agree. A partition cannot have another class than the table that it is a part of."
+        "A class is declared under `classes` in `retention.yaml`, and a table has exactly one. The last `COMMENT ON TABLE` that names one counts, else the comment before the `CREATE TABLE`; an entry under `tables` counts beside them, so it must agree. A partition cannot have another class than the table that it is a part of."
     RETENTION_UNKNOWN "retention-unknown" Error Policy
         "a statement that may create, rename or drop tables, and polctl cannot tell which"
         "A `DO` block, `EXECUTE`, a routine, a command of psql, a condition of a template, or a statement that the grammar does not take. Write it as plain statements. Where that cannot be, say on lines before it what it does: `-- retention-creates: schema.table` with `-- retention: CLASS`, `-- retention-drops: schema.table`, or `-- retention-tables: none`. A statement that names a table which no earlier one creates is reported as well: polctl has then read something otherwise than the server."

@@ -39,9 +39,7 @@ pub use retention::{
     BaselineEntry, HealthFloor, MigrationSource, Period, RetentionClass, RetentionConfig, TableEntry, TableRef, Tool,
 };
 pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
-pub use sql::{
-    Act, Change, Column, Mark, MarkKind, NewRelation, Opaque, RelationKind, Script, SqlName, Statement,
-};
+pub use sql::{Act, Change, Column, Mark, MarkKind, NewRelation, Opaque, RelationKind, Script, SqlName, Statement};
 pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 

@@ -221,14 +221,24 @@ fn is_file_name(name: &str) -> bool {
 
 /// `retention: retention.yaml`: the file is compared with that of the base (DESIGN 8).
 fn retention(config: &mut Config, value: &Node, sink: &mut Sink) {
-    let Some(path) = value.scalar("`retention`", sink) else { return };
+    let Kind::Scalar(path) = &value.kind else {
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, value.span, "`retention` names a file")
+                .help("write `retention: retention.yaml`; where the migrations lie is said in that file"),
+        );
+        return;
+    };
     let yaml = path.ends_with(".yaml") || path.ends_with(".yml");
     if is_plain_relative(path) && yaml {
-        config.retention = Some((path.to_owned(), value.span));
+        config.retention = Some((path.clone(), value.span));
     } else {
         sink.push(
-            Finding::new(Code::INVALID_VALUE, value.span, format!("`{path}` is no name of a file of retention classes"))
-                .help("write `retention: retention.yaml`; where the migrations lie is said in that file"),
+            Finding::new(
+                Code::INVALID_VALUE,
+                value.span,
+                format!("`{path}` is no name of a file of retention classes"),
+            )
+            .help("write `retention: retention.yaml`; where the migrations lie is said in that file"),
         );
     }
 }

@@ -28,8 +28,8 @@ pub use shell::{
     parse_line, quoted,
 };
 
-pub use sql::parse_sql;
 pub(crate) use sql::class_in as class_in_comment;
+pub use sql::parse_sql;
 
 use similar::get_close_matches;
 

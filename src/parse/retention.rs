@@ -5,8 +5,8 @@ use super::yaml::{self, Kind, Node};
 use super::{Sink, listed, nearest};
 use crate::diag::{Code, Finding};
 use crate::model::{
-    BaselineEntry, HealthFloor, MigrationSource, Period, RetentionClass, RetentionConfig, SqlName, TableEntry, TableRef,
-    Tool,
+    BaselineEntry, HealthFloor, MigrationSource, Period, RetentionClass, RetentionConfig, SqlName, TableEntry,
+    TableRef, Tool,
 };
 use crate::source::{FileId, SourceMap, Span, is_plain_relative};
 
@@ -25,8 +25,11 @@ fn bad(span: Span, message: impl Into<String>, help: impl Into<String>) -> Findi
 }
 
 fn unknown(what: &str, key: &yaml::Key, known: &[&str]) -> Finding {
-    Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no key of {what}", key.name))
-        .help(format!("{}keys are {}", nearest(&key.name, known), listed(known)))
+    Finding::new(Code::UNKNOWN_KEY, key.span, format!("`{}` is no key of {what}", key.name)).help(format!(
+        "{}keys are {}",
+        nearest(&key.name, known),
+        listed(known)
+    ))
 }
 
 fn missing(span: Span, key: &str, help: impl Into<String>) -> Finding {
@@ -37,7 +40,11 @@ fn version(value: &Node, sink: &mut Sink) {
     if let Some(version) = value.scalar("`polctl`", sink)
         && version != "v1"
     {
-        sink.push(bad(value.span, format!("`{version}` is no version of the format"), "this polctl reads `polctl: v1`"));
+        sink.push(bad(
+            value.span,
+            format!("`{version}` is no version of the format"),
+            "this polctl reads `polctl: v1`",
+        ));
     }
 }
 
@@ -47,7 +54,11 @@ pub fn parse_retention(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option
     let text = map.text(file);
     let start = Span::new(file, 0, text.lines().next().map_or(0, str::len));
     if text.trim().is_empty() {
-        sink.push(missing(start, "classes", "an example stands in docs/retention.md; it begins with `polctl: v1` and `classes:`"));
+        sink.push(missing(
+            start,
+            "classes",
+            "an example stands in docs/retention.md; it begins with `polctl: v1` and `classes:`",
+        ));
         return None;
     }
     let root = yaml::read(file, 0, text, sink)?;
@@ -103,7 +114,11 @@ fn path(value: &Node, what: &str, sink: &mut Sink) -> Option<String> {
 
 fn sources(config: &mut RetentionConfig, value: &Node, sink: &mut Sink) {
     let Kind::Seq(items) = &value.kind else {
-        sink.push(bad(value.span, "`migrations` must be a list", "write `migrations: [{ dir: db/migrations, tool: goose }]`"));
+        sink.push(bad(
+            value.span,
+            "`migrations` must be a list",
+            "write `migrations: [{ dir: db/migrations, tool: goose }]`",
+        ));
         return;
     };
     for item in items {
@@ -206,7 +221,11 @@ fn class(name: &yaml::Key, value: &Node, sink: &mut Sink) -> Option<RetentionCla
         }
     }
     let Some((written, period_span)) = period else {
-        sink.push(missing(name.span, "period", "say how long rows are kept: `period: 90d`, or `period: forever` with a `reason`"));
+        sink.push(missing(
+            name.span,
+            "period",
+            "say how long rows are kept: `period: 90d`, or `period: forever` with a `reason`",
+        ));
         return None;
     };
     let Some(period) = Period::parse(&written) else {
@@ -218,7 +237,11 @@ fn class(name: &yaml::Key, value: &Node, sink: &mut Sink) -> Option<RetentionCla
         sink.push(missing(name.span, "reason", "what is kept for ever needs a reason: `reason: …`"));
     }
     if let (Period::Forever, Some((job, span))) = (period, &prune) {
-        sink.push(bad(*span, format!("`{job}` prunes a class that is kept for ever"), "give the class a period, or take the job away"));
+        sink.push(bad(
+            *span,
+            format!("`{job}` prunes a class that is kept for ever"),
+            "give the class a period, or take the job away",
+        ));
     }
     Some(RetentionClass { span: name.span, period, written, period_span, prune, audit, personal })
 }
@@ -256,7 +279,9 @@ fn tables(config: &mut RetentionConfig, value: &Node, sink: &mut Sink) {
 
 fn health_floor(config: &mut RetentionConfig, value: &Node, sink: &mut Sink) {
     config.health_floor = match &value.kind {
-        Kind::Seq(_) => HealthFloor::Here(value.scalars("`health_floor`", sink).into_iter().map(|(job, _)| job).collect()),
+        Kind::Seq(_) => {
+            HealthFloor::Here(value.scalars("`health_floor`", sink).into_iter().map(|(job, _)| job).collect())
+        }
         _ => match path(value, "`health_floor`", sink) {
             Some(path) => HealthFloor::File(path, value.span),
             None => HealthFloor::None,
@@ -305,7 +330,9 @@ pub fn parse_baseline(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<
         match (key.name.as_str(), &value.kind) {
             ("polctl", _) => version(value, sink),
             ("debt", Kind::Seq(items)) => out.extend(items.iter().filter_map(|item| baseline_entry(item, sink))),
-            ("debt", _) => sink.push(bad(value.span, "`debt` must be a list", "remove the file when nothing is owed any more")),
+            ("debt", _) => {
+                sink.push(bad(value.span, "`debt` must be a list", "remove the file when nothing is owed any more"))
+            }
             _ => sink.push(unknown("the baseline", key, &["polctl", "debt"])),
         }
     }
@@ -341,7 +368,11 @@ fn baseline_entry(item: &Node, sink: &mut Sink) -> Option<BaselineEntry> {
     }
     for (name, value) in ENTRY_KEYS.iter().zip([&entry.finding, &entry.subject, &entry.owner, &entry.expires]) {
         if value.is_empty() {
-            sink.push(missing(span, name, "every entry names a `finding`, a `subject`, an `owner` and when it `expires`"));
+            sink.push(missing(
+                span,
+                name,
+                "every entry names a `finding`, a `subject`, an `owner` and when it `expires`",
+            ));
         }
     }
     (sink.len() == before).then_some(entry)

@@ -17,17 +17,22 @@ fn may_be_owed(problem: &Problem) -> bool {
 pub(super) fn apply(problems: &mut [Problem], entries: &[BaselineEntry], today: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for entry in entries {
-        let same = |p: &&mut Problem| {
-            may_be_owed(p) && p.finding.code.as_str() == entry.finding && p.subject == entry.subject
-        };
+        let same =
+            |p: &&mut Problem| may_be_owed(p) && p.finding.code.as_str() == entry.finding && p.subject == entry.subject;
         let mut owed: Vec<&mut Problem> = problems.iter_mut().filter(same).collect();
         if owed.is_empty() {
             let message = format!("`{}` on `{}` is owed no longer", entry.finding, entry.subject);
             let help = "remove the entry, so that it hides nothing later: `polctl retention --baseline` takes out what is paid";
             found.push(Finding::new(Code::RETENTION_BASELINE, entry.span, message).help(help));
         } else if entry.expires.as_str() < today {
-            let message = format!("`{}` on `{}` was to be put right by {} ({})", entry.finding, entry.subject, entry.owner, entry.expires);
-            found.push(Finding::new(Code::RETENTION_BASELINE, entry.span, message).help("put it right; the finding itself fails again, too"));
+            let message = format!(
+                "`{}` on `{}` was to be put right by {} ({})",
+                entry.finding, entry.subject, entry.owner, entry.expires
+            );
+            found.push(
+                Finding::new(Code::RETENTION_BASELINE, entry.span, message)
+                    .help("put it right; the finding itself fails again, too"),
+            );
         } else {
             for problem in &mut owed {
                 problem.finding.level = Level::Note;

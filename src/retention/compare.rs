@@ -37,11 +37,21 @@ impl Compare<'_> {
         for (name, was) in &old.config.classes {
             let Some(is) = new.config.classes.get(name) else {
                 let message = format!("the class `{name}` (`{}`) is no longer declared", was.written);
-                self.push(self.fallback, message, was.span, "bring it back; a class without tables is removed in a change of its own that says so");
+                self.push(
+                    self.fallback,
+                    message,
+                    was.span,
+                    "bring it back; a class without tables is removed in a change of its own that says so",
+                );
                 continue;
             };
             for reason in weaker(was, is) {
-                self.push(is.period_span, format!("the class `{name}` is weaker than before: {reason}"), was.period_span, HELP);
+                self.push(
+                    is.period_span,
+                    format!("the class `{name}` is weaker than before: {reason}"),
+                    was.period_span,
+                    HELP,
+                );
             }
         }
     }
@@ -52,7 +62,8 @@ impl Compare<'_> {
             let Some(class) = self.old.config.classes.get(&was.class) else { continue };
             let Some(now) = self.name_now(name) else {
                 if class.audit {
-                    let message = format!("the audit table `{name}` is gone, and its rows with it (class `{}`)", was.class);
+                    let message =
+                        format!("the audit table `{name}` is gone, and its rows with it (class `{}`)", was.class);
                     self.push(self.fallback, message, was.span, "keep it until its rows have expired, or move them to another audit table and say so in the review");
                 }
                 continue;
@@ -77,9 +88,9 @@ impl Compare<'_> {
         }
         worlds().find_map(|world| {
             let durable = world.durable();
-            let renamed = durable.into_iter().find(|(_, (_, relation))| {
-                relation.was.iter().any(|was| format!("{}{was}", world.prefix) == name)
-            });
+            let renamed = durable
+                .into_iter()
+                .find(|(_, (_, relation))| relation.was.iter().any(|was| format!("{}{was}", world.prefix) == name));
             renamed.map(|(now, _)| now)
         })
     }
@@ -94,11 +105,18 @@ impl Compare<'_> {
                 None => {
                     let message = format!("the baseline grows: `{}` on `{}` is new", entry.finding, entry.subject);
                     let finding = Finding::new(Code::RETENTION_BASELINE, entry.span, message);
-                    self.found.push(finding.help("put the table right instead; the baseline is for what was there when polctl came"));
+                    self.found.push(
+                        finding
+                            .help("put the table right instead; the baseline is for what was there when polctl came"),
+                    );
                 }
                 Some(before) if entry.expires > before.expires => {
-                    let message = format!("`{}` on `{}` was owed until {} and is now owed until {}", entry.finding, entry.subject, before.expires, entry.expires);
-                    let finding = Finding::new(Code::RETENTION_BASELINE, entry.span, message).related(before.span, "before");
+                    let message = format!(
+                        "`{}` on `{}` was owed until {} and is now owed until {}",
+                        entry.finding, entry.subject, before.expires, entry.expires
+                    );
+                    let finding =
+                        Finding::new(Code::RETENTION_BASELINE, entry.span, message).related(before.span, "before");
                     self.found.push(finding.help("pay it, or bring the date back"));
                 }
                 Some(_) => {}

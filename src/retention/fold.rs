@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::diag::{Code, Finding};
-use crate::model::{Act, Change, Column, Mark, MarkKind, NewRelation, Opaque, RelationKind, Script, SqlName, Statement};
+use crate::model::{
+    Act, Change, Column, Mark, MarkKind, NewRelation, Opaque, RelationKind, Script, SqlName, Statement,
+};
+use crate::parse::class_in_comment;
 use crate::source::Span;
 
 /// Index of a relation.
@@ -174,18 +177,25 @@ impl World {
             }
             marks.spans.push(mark.span);
         }
-        let explained = statement.marks.iter().any(|m| {
-            matches!(m.kind, MarkKind::None | MarkKind::Creates(_) | MarkKind::Drops(_))
-        });
+        let explained = statement
+            .marks
+            .iter()
+            .any(|m| matches!(m.kind, MarkKind::None | MarkKind::Creates(_) | MarkKind::Drops(_)));
         let (mut made, mut needed) = (Vec::new(), false);
         for act in &statement.acts {
+            if let (Act::Routine(name, _), true) = (act, explained) {
+                // What it does is said where it is defined, so calls of it need no word more.
+                self.routines.remove(&name.name);
+                needed = true;
+                continue;
+            }
             match self.act(act, statement.span) {
                 Outcome::Made(id) => made.push(id),
                 Outcome::Unknown(why, help) => {
-                    needed = true;
-                    if !explained {
+                    if !explained && !needed {
                         self.unknown(statement.span, &why, help);
                     }
+                    needed = true;
                 }
                 Outcome::Done => {}
             }
@@ -214,9 +224,10 @@ impl World {
         if let [first, second, ..] = marks.classes.as_slice()
             && first.0 != second.0
         {
-            let finding = Finding::new(Code::RETENTION_CLASS, second.1, "two comments name different classes for one table")
-                .related(first.1, "the other comment")
-                .help("keep one of them");
+            let finding =
+                Finding::new(Code::RETENTION_CLASS, second.1, "two comments name different classes for one table")
+                    .related(first.1, "the other comment")
+                    .help("keep one of them");
             let subject = durable.first().and_then(|id| self.get(*id)).map(Relation::full_name).unwrap_or_default();
             self.problem(finding, subject);
         }
@@ -420,7 +431,10 @@ impl World {
             return Outcome::Made(id);
         }
         let why = format!("`{}` is created, and it is there already", new.name);
-        Outcome::Unknown(why, "polctl read an earlier statement otherwise than the server, or the files are no longer those that were applied; name the tool in `retention.yaml`, or say what was dropped: `-- retention-drops: NAME`")
+        Outcome::Unknown(
+            why,
+            "polctl read an earlier statement otherwise than the server, or the files are no longer those that were applied; name the tool in `retention.yaml`, or say what was dropped: `-- retention-drops: NAME`",
+        )
     }
 
     fn create_at_run_time(&mut self, name: &SqlName, span: Span) -> Option<Id> {
@@ -474,9 +488,8 @@ impl World {
             return;
         }
         self.changed = true;
-        let depends = |r: &Relation| {
-            r.partition_of == Some(id) || cascade && (r.inherits.contains(&id) || r.reads.contains(&id))
-        };
+        let depends =
+            |r: &Relation| r.partition_of == Some(id) || cascade && (r.inherits.contains(&id) || r.reads.contains(&id));
         let dependents: Vec<Id> = self.relations().filter(|(_, r)| depends(r)).map(|(id, _)| id).collect();
         self.forget(id);
         for dependent in dependents {
@@ -633,6 +646,11 @@ impl World {
         let Some(id) = self.resolve(name) else { return nowhere(name) };
         if let Some(relation) = self.get_mut(id) {
             relation.comment = text.cloned();
+            // A comment before an applied migration cannot be changed any more; one in the
+            // database can, and takes its place.
+            if text.is_some_and(|(text, _)| class_in_comment(text).is_some()) {
+                relation.mark = None;
+            }
         }
         Outcome::Done
     }
@@ -667,12 +685,21 @@ fn nowhere(name: &SqlName) -> Outcome {
 
 fn opaque(why: &Opaque) -> Outcome {
     let (message, help) = match why {
-        Opaque::Unreadable(what) => (format!("this statement cannot be read ({what}), and it may create, rename or drop tables"), "write it as PostgreSQL 15 reads it, or say before it what it does: `-- retention-creates: schema.table` with `-- retention: CLASS`, `-- retention-drops: schema.table`, or `-- retention-tables: none`"),
+        Opaque::Unreadable(what) => (
+            format!("this statement cannot be read ({what}), and it may create, rename or drop tables"),
+            "write it as PostgreSQL 15 reads it, or say before it what it does: `-- retention-creates: schema.table` with `-- retention: CLASS`, `-- retention-drops: schema.table`, or `-- retention-tables: none`",
+        ),
         Opaque::Block(what) => (format!("this block may create, rename or drop tables (`{what}`)"), SAY_WHAT),
-        Opaque::Routine(what) => (format!("this routine makes tables whenever it runs (`{what}`)"), "say which, with `*` for what varies: `-- retention-creates: schema.events_*` and `-- retention: CLASS` before the routine; temporary tables are written `CREATE TEMP TABLE`"),
+        Opaque::Routine(what) => (
+            format!("this routine makes tables whenever it runs (`{what}`)"),
+            "say which, with `*` for what varies: `-- retention-creates: schema.events_*` and `-- retention: CLASS` before the routine; temporary tables are written `CREATE TEMP TABLE`",
+        ),
         Opaque::Text(what) => (format!("a text holds SQL about tables that something runs (`{what}`)"), SAY_WHAT),
         Opaque::Conditional => ("whether this statement runs depends on a template".to_owned(), SAY_WHAT),
-        Opaque::Meta(what) => (format!("`{what}` of psql reads or runs something that polctl does not see"), "write the statements themselves, or list the other file under `migrations`; if it is not about tables, write `-- retention-tables: none` before it"),
+        Opaque::Meta(what) => (
+            format!("`{what}` of psql reads or runs something that polctl does not see"),
+            "write the statements themselves, or list the other file under `migrations`; if it is not about tables, write `-- retention-tables: none` before it",
+        ),
         Opaque::Other(what) => ((*what).to_owned(), SAY_WHAT),
     };
     Outcome::Unknown(message, help)

@@ -26,7 +26,8 @@ pub fn check(
         return Ok(findings);
     };
     let Some((path, span)) = &new.retention else {
-        let message = format!("`retention: {old_path}` is no longer in the configuration, so nothing compares retention classes");
+        let message =
+            format!("`retention: {old_path}` is no longer in the configuration, so nothing compares retention classes");
         let finding = Finding::new(Code::RETENTION_WEAKENED, Span::new(new.file, 0, 0), message);
         return Ok(vec![finding.related(*old_span, "before").help("bring the line back")]);
     };

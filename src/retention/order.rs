@@ -38,7 +38,8 @@ pub(super) fn files(
     }
     if files.is_empty() && order.found.is_empty() {
         let tool = source.tool.name();
-        let help = "name the directory in which the migrations lie; its name stands in `migrations` of `retention.yaml`";
+        let help =
+            "name the directory in which the migrations lie; its name stands in `migrations` of `retention.yaml`";
         order.problem(format!("`{}` holds no migration of `{tool}`", source.path), help);
     }
     Ok(files.into_iter().map(|name| format!("{}/{name}", source.path)).collect())
@@ -86,7 +87,10 @@ impl Order<'_> {
             {
                 self.problem(
                     format!("`{one}` and `{other}` have the same number"),
-                    format!("`{}` applies only one of them; give the second a number of its own", self.source.tool.name()),
+                    format!(
+                        "`{}` applies only one of them; give the second a number of its own",
+                        self.source.tool.name()
+                    ),
                 );
             }
         }
@@ -119,7 +123,10 @@ impl Order<'_> {
                 (Some(kind @ ("V" | "B")), Some(version)) => {
                     let list = if kind == "V" { &mut versioned } else { &mut bases };
                     if let Some(other) = list.insert(version, name) {
-                        self.problem(format!("`{other}` and `{name}` have the same version"), "give one of them a version of its own");
+                        self.problem(
+                            format!("`{other}` and `{name}` have the same version"),
+                            "give one of them a version of its own",
+                        );
                     }
                 }
                 _ => self.problem(
@@ -185,7 +192,10 @@ impl Order<'_> {
             Err(error) => return Err(error),
         };
         let Some(tags) = journal(&bytes) else {
-            self.problem(format!("`{path}` cannot be read"), "it is JSON with `entries`, each with `idx` and `tag`; let drizzle-kit write it anew");
+            self.problem(
+                format!("`{path}` cannot be read"),
+                "it is JSON with `entries`, each with `idx` and `tag`; let drizzle-kit write it anew",
+            );
             return Ok(Vec::new());
         };
         let mut files = Vec::new();
@@ -194,7 +204,10 @@ impl Order<'_> {
             if names.contains(&name) {
                 files.push(name);
             } else {
-                self.problem(format!("the journal lists `{tag}`, and `{}/{name}` is not there", self.source.path), "commit the file");
+                self.problem(
+                    format!("the journal lists `{tag}`, and `{}/{name}` is not there", self.source.path),
+                    "commit the file",
+                );
             }
         }
         let listed: BTreeSet<&str> = files.iter().map(String::as_str).collect();
@@ -221,9 +234,9 @@ fn is_sql(name: &str) -> bool {
 fn undoes(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let stem = lower.strip_suffix(".sql").unwrap_or(&lower);
-    ["down", "undo", "rollback", "revert"].iter().any(|end| {
-        stem.strip_suffix(end).is_some_and(|before| before.ends_with(['.', '_', '-']))
-    })
+    ["down", "undo", "rollback", "revert"]
+        .iter()
+        .any(|end| stem.strip_suffix(end).is_some_and(|before| before.ends_with(['.', '_', '-'])))
 }
 
 fn number(name: &str) -> Option<u128> {
@@ -257,15 +270,28 @@ fn journal(bytes: &[u8]) -> Option<Vec<String>> {
 
 /// Directories in which migrations usually lie.
 const USUAL: &[&str] = &[
-    "migrations", "db/migrations", "db/migrate", "database/migrations", "sql/migrations", "sql", "internal/db/migrations",
-    "prisma/migrations", "drizzle", "supabase/migrations", "src/main/resources/db/migration",
+    "migrations",
+    "db/migrations",
+    "db/migrate",
+    "database/migrations",
+    "sql/migrations",
+    "sql",
+    "internal/db/migrations",
+    "prisma/migrations",
+    "drizzle",
+    "supabase/migrations",
+    "src/main/resources/db/migration",
 ];
 /// Files in which a schema usually stands.
 const SCHEMAS: &[&str] = &["schema.sql", "db/schema.sql", "db/structure.sql", "sql/schema.sql"];
 
 /// Looks for migrations by the signs that tools leave. `at` is where `retention.yaml` would say
 /// where they are.
-pub(super) fn look_for(tree: &dyn Tree, at: Span, found: &mut Vec<Finding>) -> Result<Vec<MigrationSource>, SourceError> {
+pub(super) fn look_for(
+    tree: &dyn Tree,
+    at: Span,
+    found: &mut Vec<Finding>,
+) -> Result<Vec<MigrationSource>, SourceError> {
     let mut seen: Vec<(String, Vec<Tool>)> = Vec::new();
     for dir in USUAL {
         let names = match tree.list(dir) {
@@ -336,7 +362,9 @@ fn signs(tree: &dyn Tree, dir: &str, names: &[String]) -> Vec<Tool> {
     if names.iter().any(|n| n == "meta") && inner("meta", "_journal.json") {
         return vec![Tool::Drizzle];
     }
-    if names.iter().any(|n| n == "migration_lock.toml") || sql.is_empty() && names.iter().any(|n| inner(n, "migration.sql")) {
+    if names.iter().any(|n| n == "migration_lock.toml")
+        || sql.is_empty() && names.iter().any(|n| inner(n, "migration.sql"))
+    {
         tools.push(Tool::Prisma);
     }
     let flyway = |name: &&&String| {
@@ -377,9 +405,12 @@ mod tests {
 
     #[test]
     fn files_that_undo_are_known_by_name() {
-        for (name, expected) in
-            [("001_a.down.sql", true), ("001_a_down.sql", true), ("001-rollback.sql", true), ("001_countdown.sql", false)]
-        {
+        for (name, expected) in [
+            ("001_a.down.sql", true),
+            ("001_a_down.sql", true),
+            ("001-rollback.sql", true),
+            ("001_countdown.sql", false),
+        ] {
             assert_eq!(undoes(name), expected, "{name}");
         }
     }

@@ -20,9 +20,8 @@ const ENVELOPE: [(&str, &[&str]); 6] = [
     ("schema_version", VERSIONS),
 ];
 const TEXTS: &[&str] = &["text", "varchar", "character varying", "uuid", "citext"];
-const VERSIONS: &[&str] = &[
-    "text", "varchar", "character varying", "int", "integer", "int4", "smallint", "int2", "bigint", "int8",
-];
+const VERSIONS: &[&str] =
+    &["text", "varchar", "character varying", "int", "integer", "int4", "smallint", "int2", "bigint", "int8"];
 
 /// The class of a table, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +107,12 @@ impl Rules<'_> {
         }
         if let [(one, at), (other, second), ..] = own.as_slice() {
             let message = format!("`{name}` has two classes, `{one}` and `{other}`");
-            self.problem(name, Finding::new(Code::RETENTION_CLASS, *at, message).related(*second, "the other one").help("keep one of them"));
+            self.problem(
+                name,
+                Finding::new(Code::RETENTION_CLASS, *at, message)
+                    .related(*second, "the other one")
+                    .help("keep one of them"),
+            );
             return None;
         }
         let inherited = self.inherited(world, id, 0);
@@ -120,8 +124,14 @@ impl Rules<'_> {
             (None, [(class, span)]) => Classified { class: class.clone(), span: *span, inherited: true },
             (None, [(one, at), (other, second), ..]) => {
                 let message = format!("`{name}` inherits two classes, `{one}` and `{other}`");
-                let finding = Finding::new(Code::RETENTION_CLASS, relation.span, message).related(*at, "the one").related(*second, "the other");
-                self.problem(name, finding.help("name the class of this table itself: `-- retention: CLASS` before its `CREATE TABLE`"));
+                let finding = Finding::new(Code::RETENTION_CLASS, relation.span, message)
+                    .related(*at, "the one")
+                    .related(*second, "the other");
+                self.problem(
+                    name,
+                    finding
+                        .help("name the class of this table itself: `-- retention: CLASS` before its `CREATE TABLE`"),
+                );
                 return None;
             }
             (None, []) => {
@@ -158,14 +168,24 @@ impl Rules<'_> {
         if let Some((other, at)) = parents.iter().find(|(class, _)| class != own.0)
             && relation.partition_of.is_some()
         {
-            let message = format!("the partition `{name}` is `{}`, and the table that it is a part of is `{other}`", own.0);
-            self.problem(name, Finding::new(Code::RETENTION_CLASS, own.1, message).related(*at, "the class of the whole").help("leave the class of the partition out; it has that of the whole"));
+            let message =
+                format!("the partition `{name}` is `{}`, and the table that it is a part of is `{other}`", own.0);
+            self.problem(
+                name,
+                Finding::new(Code::RETENTION_CLASS, own.1, message)
+                    .related(*at, "the class of the whole")
+                    .help("leave the class of the partition out; it has that of the whole"),
+            );
         }
     }
 
     fn unclassified(&mut self, name: &str, relation: &Relation) {
         let kind = if relation.kind == RelationKind::Materialized { "materialised view" } else { "table" };
-        let mut finding = Finding::new(Code::RETENTION_UNCLASSIFIED, relation.span, format!("the {kind} `{name}` has no retention class"));
+        let mut finding = Finding::new(
+            Code::RETENTION_UNCLASSIFIED,
+            relation.span,
+            format!("the {kind} `{name}` has no retention class"),
+        );
         if let Some(span) = relation.detached {
             finding = finding.related(span, "here it left the table whose class it had");
         }
@@ -187,11 +207,14 @@ impl Rules<'_> {
             if !classified.inherited {
                 let known: Vec<&str> = self.loaded.config.classes.keys().map(String::as_str).collect();
                 let message = format!("`{}`, the class of `{name}`, is not declared", classified.class);
-                self.problem(name, Finding::new(Code::RETENTION_CLASS, classified.span, message).help(format!(
-                    "{}declare it under `classes` in `retention.yaml`; there are {}",
-                    nearest_name(&classified.class, &known),
-                    listed(&known)
-                )));
+                self.problem(
+                    name,
+                    Finding::new(Code::RETENTION_CLASS, classified.span, message).help(format!(
+                        "{}declare it under `classes` in `retention.yaml`; there are {}",
+                        nearest_name(&classified.class, &known),
+                        listed(&known)
+                    )),
+                );
             }
             return None;
         };
@@ -205,7 +228,8 @@ impl Rules<'_> {
     /// The six columns of an audit table.
     fn envelope(&mut self, world: &World, name: &str, relation: &Relation, classified: &Classified) {
         let finding = |message: String| {
-            Finding::new(Code::RETENTION_AUDIT, relation.span, message).related(classified.span, "here it is said to be an audit table")
+            Finding::new(Code::RETENTION_AUDIT, relation.span, message)
+                .related(classified.span, "here it is said to be an audit table")
         };
         let Some(columns) = &relation.columns else {
             let message = format!("the columns of the audit table `{name}` cannot be told");
@@ -251,7 +275,8 @@ impl Rules<'_> {
         let loaded = self.loaded;
         for (name, class) in &loaded.config.classes {
             if !self.used.contains(name) {
-                let finding = Finding::new(Code::RETENTION_UNUSED, class.span, format!("no table is of the class `{name}`"));
+                let finding =
+                    Finding::new(Code::RETENTION_UNUSED, class.span, format!("no table is of the class `{name}`"));
                 self.problem(name, finding.help("remove the class, or correct the name where it is used"));
             }
             self.pruning(name, class);

@@ -102,11 +102,23 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// The routines that a statement calls, by their words.
-fn calls(words: &[Word]) -> Option<Act> {
-    let mut names = Vec::new();
+/// Statements that run what they call; others only mention it.
+const RUNS: &[&str] = &["select", "call", "with", "values", "insert", "update", "delete", "merge", "table", "explain"];
+
+/// The routines that a statement calls, by its words.
+pub(super) fn calls(words: &[Word]) -> Option<Act> {
+    if !matches!(words.first(), Some(Word::Plain(first)) if RUNS.contains(&first.as_str())) {
+        return None;
+    }
+    called(words)
+}
+
+fn called(words: &[Word]) -> Option<Act> {
+    let mut names: Vec<SqlName> = Vec::new();
     for pair in words.windows(2) {
-        if let [Word::Plain(name), Word::Sign(b'(')] = pair {
+        if let [Word::Plain(name), Word::Sign(b'(')] = pair
+            && names.iter().all(|known| known.name != *name)
+        {
             names.push(SqlName { schema: None, name: name.clone() });
         }
     }
@@ -236,11 +248,8 @@ fn create_view(place: &Place<'_>, node: &SyntaxNode, kind: RelationKind) -> Opti
     made.if_not_exists = has(node, K::IF_NOT_EXISTS);
     made.or_replace = has(node, K::OR_REPLACE);
     made.columns = None;
-    let local: Vec<String> = node
-        .descendants()
-        .filter(|n| n.kind() == K::CTE_NAME)
-        .filter_map(|n| names::simple(place, &n))
-        .collect();
+    let local: Vec<String> =
+        node.descendants().filter(|n| n.kind() == K::CTE_NAME).filter_map(|n| names::simple(place, &n)).collect();
     made.reads = node
         .descendants()
         .filter(|n| n.kind() == K::RELATION_NAME_REF)
@@ -304,7 +313,12 @@ fn explain(place: &Place<'_>, node: &SyntaxNode, out: &mut Vec<Act>) {
 }
 
 fn drop(place: &Place<'_>, node: &SyntaxNode, kind: RelationKind) -> Act {
-    Act::Drop { kind, names: names::all(place, node), if_exists: has(node, K::IF_EXISTS), cascade: has(node, K::CASCADE) }
+    Act::Drop {
+        kind,
+        names: names::all(place, node),
+        if_exists: has(node, K::IF_EXISTS),
+        cascade: has(node, K::CASCADE),
+    }
 }
 
 fn schemas(place: &Place<'_>, node: &SyntaxNode) -> Vec<String> {
@@ -433,7 +447,8 @@ fn set(place: &Place<'_>, node: &SyntaxNode) -> Option<Act> {
 fn routine(place: &Place<'_>, node: &SyntaxNode, out: &mut Vec<Act>) {
     let name = node.children().find_map(|n| names::first(place, &n));
     let body = node.descendants().filter(|n| n.kind() == K::AS_DEFINITION);
-    let texts: Vec<String> = body.flat_map(|n| n.children()).filter_map(ast::Literal::cast).filter_map(|l| l.string_value()).collect();
+    let texts: Vec<String> =
+        body.flat_map(|n| n.children()).filter_map(ast::Literal::cast).filter_map(|l| l.string_value()).collect();
     let makes = texts.iter().find_map(|text| touch::creates(text));
     let touches = makes.is_some() || texts.iter().any(|text| touch::body(text).is_some());
     if let Some(words) = makes {
@@ -450,6 +465,6 @@ fn block(node: &SyntaxNode, out: &mut Vec<Act>) {
     };
     match touch::body(&body).or_else(|| touch::creates(&body)) {
         Some(words) => out.push(Act::Opaque(Opaque::Block(words))),
-        None => out.extend(super::scan::chunks(&body).iter().filter_map(|chunk| calls(&chunk.words))),
+        None => out.extend(super::scan::chunks(&body).iter().filter_map(|chunk| called(&chunk.words))),
     }
 }

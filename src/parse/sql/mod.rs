@@ -60,8 +60,32 @@ fn meta_span(file: FileId, chunk: &Chunk, span: Span) -> Span {
 
 /// Commands of psql that read nothing and run nothing but what stands there.
 const QUIET: &[&str] = &[
-    "echo", "qecho", "warn", "set", "unset", "timing", "pset", "restrict", "unrestrict", "encoding", "connect", "c",
-    "x", "t", "a", "f", "o", "q", ".", "r", "errverbose", "copy", "password", "prompt", "cd", "conninfo",
+    "echo",
+    "qecho",
+    "warn",
+    "set",
+    "unset",
+    "timing",
+    "pset",
+    "restrict",
+    "unrestrict",
+    "encoding",
+    "connect",
+    "c",
+    "x",
+    "t",
+    "a",
+    "f",
+    "o",
+    "q",
+    ".",
+    "r",
+    "errverbose",
+    "copy",
+    "password",
+    "prompt",
+    "cd",
+    "conninfo",
 ];
 
 fn acts(file: FileId, text: &str, chunk: &Chunk) -> Vec<Act> {
@@ -73,7 +97,11 @@ fn acts(file: FileId, text: &str, chunk: &Chunk) -> Vec<Act> {
             acts.push(Act::Opaque(Opaque::Meta(format!("\\{name}"))));
         }
     }
-    if chunk.words.is_empty() || can_be_skipped(chunk) {
+    if chunk.words.is_empty() {
+        return acts;
+    }
+    if can_be_skipped(chunk) {
+        acts.extend(lower::calls(&chunk.words));
         return acts;
     }
     let own = lower::acts(file, text, chunk);

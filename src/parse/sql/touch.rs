@@ -7,18 +7,85 @@ use super::scan::{Word, chunks};
 
 /// Statements that never touch which tables there are.
 const HARMLESS: &[&str] = &[
-    "abort", "analyze", "begin", "checkpoint", "close", "cluster", "copy", "deallocate", "declare", "delete", "discard",
-    "fetch", "grant", "insert", "listen", "load", "lock", "merge", "move", "notify", "prepare", "reassign", "refresh",
-    "reindex", "release", "reset", "revoke", "savepoint", "security", "show", "start", "table", "truncate", "unlisten",
-    "update", "vacuum", "values", "commit", "end",
+    "abort",
+    "analyze",
+    "begin",
+    "checkpoint",
+    "close",
+    "cluster",
+    "copy",
+    "deallocate",
+    "declare",
+    "delete",
+    "discard",
+    "fetch",
+    "grant",
+    "insert",
+    "listen",
+    "load",
+    "lock",
+    "merge",
+    "move",
+    "notify",
+    "prepare",
+    "reassign",
+    "refresh",
+    "reindex",
+    "release",
+    "reset",
+    "revoke",
+    "savepoint",
+    "security",
+    "show",
+    "start",
+    "table",
+    "truncate",
+    "unlisten",
+    "update",
+    "vacuum",
+    "values",
+    "commit",
+    "end",
 ];
 
 /// What `CREATE` makes that holds no rows.
 const NO_ROWS: &[&str] = &[
-    "access", "aggregate", "cast", "collation", "constraint", "conversion", "database", "default", "domain", "event",
-    "extension", "foreign", "function", "group", "index", "language", "operator", "policy", "procedure", "publication",
-    "recursive", "role", "rule", "sequence", "server", "statistics", "subscription", "tablespace", "text", "transform",
-    "trigger", "trusted", "type", "unique", "user", "view",
+    "access",
+    "aggregate",
+    "cast",
+    "collation",
+    "constraint",
+    "conversion",
+    "database",
+    "default",
+    "domain",
+    "event",
+    "extension",
+    "foreign",
+    "function",
+    "group",
+    "index",
+    "language",
+    "operator",
+    "policy",
+    "procedure",
+    "publication",
+    "recursive",
+    "role",
+    "rule",
+    "sequence",
+    "server",
+    "statistics",
+    "subscription",
+    "tablespace",
+    "text",
+    "transform",
+    "trigger",
+    "trusted",
+    "type",
+    "unique",
+    "user",
+    "view",
 ];
 
 /// The words of one statement outside of quotes.
@@ -73,10 +140,15 @@ pub(super) fn creates(text: &str) -> Option<String> {
             let made = matches!(word, Word::Plain(w) if w == "create");
             let rest = chunk.words.get(at..).unwrap_or(&[]);
             let next = plain(rest.get(..rest.len().min(4)).unwrap_or(&[]));
-            (made && makes_rows(&next)).then(|| next.join(" ").to_uppercase())
+            (made && makes_rows(&next)).then(|| shown(&next))
         });
         direct.or_else(|| chunk.words.iter().find_map(|word| in_text(text, word)))
     })
+}
+
+/// The first two words, for a message.
+fn shown(words: &[&str]) -> String {
+    words.get(..words.len().min(2)).unwrap_or(&[]).join(" ").to_uppercase()
 }
 
 /// Whether words from `CREATE` on make something that holds rows.
@@ -94,7 +166,7 @@ fn in_text(text: &str, word: &Word) -> Option<String> {
     let sql = super::lower::literal(text.get(range.clone())?)?;
     chunks(&sql).iter().find_map(|chunk| {
         let words = plain(&chunk.words);
-        makes_rows(&words).then(|| words.into_iter().take(3).collect::<Vec<_>>().join(" ").to_uppercase())
+        makes_rows(&words).then(|| shown(&words))
     })
 }
 
@@ -111,13 +183,13 @@ fn in_body(text: &str, words: &[Word]) -> Option<String> {
                 let mut all = vec![word.as_str()];
                 all.extend(next);
                 if statement(&all) {
-                    let shown: Vec<&str> = all.into_iter().take(3).collect();
-                    return Some(shown.join(" ").to_uppercase());
+                    return Some(shown(&all));
                 }
             }
             "execute" => {
                 let trigger = matches!(next.first(), Some(&("function" | "procedure" | "on")));
-                let granted = matches!(before, Some(Word::Plain(w)) if matches!(w.as_str(), "grant" | "revoke" | "for"));
+                let granted =
+                    matches!(before, Some(Word::Plain(w)) if matches!(w.as_str(), "grant" | "revoke" | "for"));
                 if !trigger && !granted && dynamic(text, rest) {
                     return Some("EXECUTE".to_owned());
                 }
