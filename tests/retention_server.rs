@@ -1,4 +1,4 @@
-//! The tables that polctl folds out of migrations are those that a PostgreSQL server has when
+//! The tables that polctl folds out of migrations are those that a `PostgreSQL` server has when
 //! the same files are applied, with the same comments.
 //!
 //! The server is its own: a cluster in a temporary directory, on a socket there and nowhere
@@ -104,7 +104,7 @@ impl Server {
         let start = Instant::now();
         while !self.psql("postgres", "SELECT 1;").status.success() {
             let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap();
-            assert!(start.elapsed() < Duration::from_secs(60), "the server does not start: {log}");
+            assert!(start.elapsed() < Duration::from_mins(1), "the server does not start: {log}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

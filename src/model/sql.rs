@@ -1,6 +1,6 @@
 //! What a statement of SQL does to tables: the part of the data definition that retention needs.
 //!
-//! Names are folded as PostgreSQL folds them. Nothing here knows the grammar or the order in
+//! Names are folded as `PostgreSQL` folds them. Nothing here knows the grammar or the order in
 //! which files are applied.
 
 use crate::source::Span;

@@ -331,7 +331,7 @@ pub fn parse_baseline(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<
             ("polctl", _) => version(value, sink),
             ("debt", Kind::Seq(items)) => out.extend(items.iter().filter_map(|item| baseline_entry(item, sink))),
             ("debt", _) => {
-                sink.push(bad(value.span, "`debt` must be a list", "remove the file when nothing is owed any more"))
+                sink.push(bad(value.span, "`debt` must be a list", "remove the file when nothing is owed any more"));
             }
             _ => sink.push(unknown("the baseline", key, &["polctl", "debt"])),
         }

@@ -1,6 +1,6 @@
 //! SQL → what each statement does to tables.
 //!
-//! The grammar is PostgreSQL's, by `squawk-syntax`; nothing else in the crate knows it. Each
+//! The grammar is that of `PostgreSQL`, by `squawk-syntax`; nothing else in the crate knows it. Each
 //! statement is read by itself, so one that cannot be read spoils no other. What the grammar
 //! does not take and what runs SQL of its own is told as [`Opaque`], unless it cannot touch
 //! which tables there are.

@@ -389,7 +389,7 @@ mod tests {
     fn statements(text: &str) -> Vec<String> {
         chunks(text)
             .into_iter()
-            .map(|c| text[c.start..c.range.end].trim_end_matches(';').trim().to_owned())
+            .map(|c| text.get(c.start..c.range.end).unwrap().trim_end_matches(';').trim().to_owned())
             .filter(|t| !t.is_empty())
             .collect()
     }
