@@ -9,7 +9,8 @@
 //! Data flows one way. [`source`] knows bytes and positions, [`parse`] turns text into
 //! values of [`model`] and findings of [`diag`], [`compile`] turns the model into Cedar,
 //! [`analyze`] compares two compiled sets, [`decide`] asks Cedar about one request, and
-//! [`report`] renders, [`sign`] signs and verifies bytes, and [`census`] looks for credentials on a host. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
+//! [`report`] renders, [`sign`] signs and verifies bytes, [`retention`] folds migrations of SQL, and
+//! [`census`] looks for credentials on a host. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
 //! the longer story.
 
 pub mod analyze;
@@ -21,5 +22,6 @@ pub mod diag;
 pub mod model;
 pub mod parse;
 pub mod report;
+pub mod retention;
 pub mod sign;
 pub mod source;

@@ -49,10 +49,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("decide", &["source", "model", "parse", "compile"]),
     ("analyze", &["source", "diag", "model", "compile", "decide"]),
     ("report", &["source", "diag"]),
+    // Reads SQL through `parse` and files through `source`; what it finds goes to `cli`.
+    ("retention", &["source", "diag", "model", "parse"]),
     ("sign", &[]),
     // Reads a host; what a credential is judged by comes out of `model`.
     ("census", &["source", "diag", "model"]),
-    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign", "census"]),
+    (
+        "cli",
+        &[
+            "source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "retention", "sign", "census",
+        ],
+    ),
 ];
 
 #[test]
@@ -102,6 +109,7 @@ fn what_is_confined_stays_where_it_is() {
         ("pulldown_cmark", &["parse"], &[]),
         // The census reads YAML of other tools: it needs the text of scalars only, no findings.
         ("serde_saphyr", &["parse"], &["census/probe/yaml.rs"]),
+        ("squawk_syntax", &["parse"], &[]),
         ("std::time", &["cli"], &[]),
         ("brush_parser", &["parse"], &[]),
         ("std::env", &["cli"], &[]),

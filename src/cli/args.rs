@@ -54,6 +54,11 @@ pub enum Command {
     Keys(super::keys::KeysArgs),
     /// Approve the widenings of one exact change
     Approve(super::approve::ApproveArgs),
+    /// Say which tables the migrations leave, and whether each has a retention class
+    ///
+    /// Reads retention.yaml and the SQL migrations, in the order of their tool, and fails on durable
+    /// tables that nobody gave a class, and on statements that it cannot follow.
+    Retention(super::retention::RetentionArgs),
     /// Show the solver of the second engine
     Solver(super::solver::SolverArgs),
     /// Find the credentials of a host, and judge each by the inventory

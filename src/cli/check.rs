@@ -12,6 +12,7 @@ use super::session::{Failure, lints, open_base, read, working_tree};
 use crate::analyze::{diff_by, overview, validate_capabilities};
 use crate::compile::Compiled;
 use crate::diag::{Finding, sort};
+use crate::retention::check_named;
 use crate::sign::Digest;
 use crate::source::{SourceMap, Tree};
 
@@ -103,6 +104,7 @@ pub(super) fn judged(
             (Some(old), Some(new)) => {
                 findings.extend(diff_by(engine.engines(), &mut engine.symbolic(), old, new, &map)?);
                 findings.extend(compiler_change(base, old));
+                findings.extend(check_named((tree, &new.set.config), (base, &old.set.config), &mut map)?);
                 approved = approve(&mut findings, approvals, old, new)?;
             }
             _ => findings.append(&mut base_findings),

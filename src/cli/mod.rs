@@ -21,6 +21,7 @@ mod outcome;
 mod output;
 mod policy_gate;
 mod programs;
+mod retention;
 mod rule;
 mod session;
 mod sign;
@@ -77,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
         Command::Solver(solver) => solver::run(solver),
         Command::Census(census) => census::run(census),
+        Command::Retention(retention) => retention::run(retention),
         Command::Rule(rule) => rule::run(rule),
     };
     ended(result)

@@ -147,6 +147,23 @@ pub(super) fn open_base(text: &str, dir: &Path) -> Result<Box<dyn Tree>, Failure
     open_as(text, dir, Some(text), true)
 }
 
+/// What retention is compared with: a git revision of `dir`, or a directory that is written as a
+/// path and need not hold a policy.
+pub(super) fn open_retention_base(text: &str, dir: &Path) -> Result<Box<dyn Tree>, Failure> {
+    if !surely_path(text) && !text.trim().is_empty() {
+        return Ok(Box::new(GitTree::open(dir, text)?));
+    }
+    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    let path = Path::new(text);
+    if !path.is_dir() || same(path, dir) {
+        return Err(Failure::usage(
+            format!("`{text}` is no directory with an older version"),
+            "give a git revision such as `origin/main`, or another directory, written `./DIR`",
+        ));
+    }
+    Ok(Box::new(DirTree::new(path, Some(text.to_owned()))))
+}
+
 fn open_as(text: &str, dir: &Path, origin: Option<&str>, base: bool) -> Result<Box<dyn Tree>, Failure> {
     if text.trim().is_empty() {
         // An unset variable in a CI file must not compare the directory with itself.

@@ -186,6 +186,33 @@ codes! {
     VACUOUS_GUARDRAIL "vacuous-guardrail" Warning Policy
         "a hand-written guardrail that can never hold"
         "No request meets the conditions of the guardrail, so it guards nothing: they exclude each other, or name what no request has. Correct it; a guardrail that nobody needs is removed. Guardrails beyond what polctl's own engine reads are not judged."
+    RETENTION_UNCLASSIFIED "retention-unclassified" Error Policy
+        "a durable table without a retention class"
+        "Rows that nobody decided how long to keep are kept for ever. Every table and materialised view that the migrations leave has one class: `-- retention: CLASS` on a line before the `CREATE TABLE`, `COMMENT ON TABLE … IS 'retention: CLASS'`, or an entry under `tables` in `retention.yaml`. Partitions and heirs have the class of their parents (docs/retention.md)."
+    RETENTION_CLASS "retention-class" Error Policy
+        "a table's class is not declared, or it has two"
+        "A class is declared under `classes` in `retention.yaml`, and a table has exactly one. The last `COMMENT ON TABLE` that names one counts, else the comment before the `CREATE TABLE`; an entry under `tables` counts beside them, so it must agree. A partition cannot have another class than the table that it is a part of."
+    RETENTION_UNKNOWN "retention-unknown" Error Policy
+        "a statement that may create, rename or drop tables, and polctl cannot tell which"
+        "A `DO` block, `EXECUTE`, a routine, a command of psql, a condition of a template, or a statement that the grammar does not take. Write it as plain statements. Where that cannot be, say on lines before it what it does: `-- retention-creates: schema.table` with `-- retention: CLASS`, `-- retention-drops: schema.table`, or `-- retention-tables: none`. A statement that names a table which no earlier one creates is reported as well: polctl has then read something otherwise than the server."
+    RETENTION_COMMENT "retention-comment" Error Policy
+        "a comment about retention that belongs to no table"
+        "A comment `-- retention: CLASS` counts on a line of its own directly before a statement that creates a table. At any other place it would say something to people that has no effect."
+    RETENTION_AUDIT "retention-audit" Error Policy
+        "an audit table without its envelope"
+        "A table of a class with `audit: true` has the columns `ts timestamptz`, `workspace`, `actor`, `correlation_id`, `stack_version` (`text`, `varchar` or `uuid`) and `schema_version` (`text` or an integer), so that rows of all audit tables can be read together."
+    RETENTION_PRUNING "retention-pruning" Error Policy
+        "a class with a period that no watched job prunes"
+        "A period holds only if something deletes what is older, and somebody is told when it stops. Name the job with `prune`, and register it in the list that `health_floor` names."
+    RETENTION_UNUSED "retention-unused" Warning Policy
+        "a class without tables, or an entry for a table that is not there"
+        "A class that no table has is a left-over or a spelling mistake. An entry under `tables` for a table that is not there is an error, since the next table of that name would have the class without anybody's looking."
+    RETENTION_BASELINE "retention-baseline" Error Policy
+        "an entry of the baseline that does not count"
+        "The baseline holds what an old project owed when polctl came, each entry with an owner and a date. It only shrinks: new entries and later dates are findings when compared with a base, and so are entries that are paid or whose date has passed."
+    RETENTION_WEAKENED "retention-weakened" Error Policy
+        "a change keeps audit rows shorter or personal data longer than before"
+        "Compared with the base: a shorter period for an audit class, a longer one for personal data, a class declaration or a pruning job that is gone, a table that went to a weaker class, an audit table that is dropped. `polctl check --base` reports it too where `polctl.yaml` names the file under `retention`."
     FILE_ENCODING "file-encoding" Error Malformed
         "a policy file holds bytes that people cannot see or read"
         "Policy is UTF-8 text. Control characters, a carriage return that ends no line, and characters that change the direction of text or are invisible are refused, since a reviewer would not see what polctl reads."
@@ -246,6 +273,9 @@ codes! {
     CEDAR "cedar" Error Malformed
         "Cedar policies, a schema or template links that cannot be read"
         "The file given to `polctl diff --cedar` does not parse, or its policies are not valid under the schema. Nothing is compared until it is (docs/plain-cedar.md)."
+    RETENTION_MIGRATIONS "retention-migrations" Error Malformed
+        "which migrations are applied, and in which order, cannot be told"
+        "Say it under `migrations` in `retention.yaml`: `{ dir: db/migrations, tool: goose }`. Each tool has its own order (docs/retention.md, Which files are read). A file that is never applied, or two with one number, are reported as well."
     GUARDRAIL "guardrail" Error Malformed
         "a guardrail file that is not Cedar with `forbid` policies only"
         "Guardrails can only take away. Every policy in them is a `forbid` that is valid against the generated schema; templates are not supported."

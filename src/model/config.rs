@@ -56,6 +56,8 @@ pub struct Config {
     pub envelope: String,
     /// The credential inventory (`census.inventory`) and where it is named.
     pub inventory: Option<(String, Span)>,
+    /// Path of `retention.yaml`, where the set names one.
+    pub retention: Option<(String, Span)>,
     /// Raised levels.
     pub levels: BTreeMap<Code, Level>,
 }

@@ -13,7 +13,9 @@ mod path_nfa;
 mod pattern;
 mod programs;
 mod request;
+mod retention;
 mod rule;
+mod sql;
 mod tier;
 mod zones;
 
@@ -35,7 +37,11 @@ pub use programs::{
 pub use request::{
     CommandFacts, CommandRequest, EgressFacts, EgressRequest, Facts, Place, Request, Word, option_names,
 };
+pub use retention::{
+    BaselineEntry, HealthFloor, MigrationSource, Period, RetentionClass, RetentionConfig, TableEntry, TableRef, Tool,
+};
 pub use rule::{Example, Matcher, PolicySet, Rule, SurfaceInfo};
+pub use sql::{Act, Change, Column, Mark, MarkKind, NewRelation, Opaque, RelationKind, Script, SqlName, Statement};
 pub use tier::{RUNGS, Surface, Tier};
 pub use zones::{PathPattern, Transition, ZoneMatcher, Zones};
 

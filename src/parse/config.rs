@@ -8,7 +8,7 @@ use crate::diag::{CODES, Code, Finding, Level, info};
 use crate::model::{
     Config, DEFAULT_ALLOWED_ENV, DEFAULT_ENVELOPE, DEFAULT_TRUSTED_DIRS, PathPattern, Provenance, Zones,
 };
-use crate::source::{FileId, SourceMap, Span, is_plain_relative};
+use crate::source::{FileId, SourceError, SourceMap, Span, Tree, is_plain_relative};
 
 const KEYS: [&str; 13] = [
     "polctl",
@@ -58,6 +58,7 @@ pub(super) fn parse(file: FileId, map: &SourceMap, sink: &mut Sink) -> Option<Co
         provenance_span: start,
         envelope: DEFAULT_ENVELOPE.to_owned(),
         inventory: None,
+        retention: None,
         levels: BTreeMap::new(),
     };
     let mut seen = BTreeSet::new();
@@ -161,10 +162,7 @@ fn entry(config: &mut Config, name: &str, key: Span, value: &Node, sink: &mut Si
         // Read last, when the names of all other files are known.
         "signing" => {}
         "census" => census(config, value, sink),
-        "retention" => sink.push(
-            Finding::new(Code::NOT_READ, key, format!("`{name}` is not used by this version"))
-                .help("it changes nothing about what the policy permits"),
-        ),
+        "retention" => retention(config, value, sink),
         _ => sink.push(
             Finding::new(Code::UNKNOWN_KEY, key, format!("`{name}` is no key of the configuration")).help(format!(
                 "{}keys are {}",
@@ -239,6 +237,47 @@ fn is_file_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && !name.ends_with('.')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+/// `retention: retention.yaml`: the file is compared with that of the base (DESIGN 8).
+fn retention(config: &mut Config, value: &Node, sink: &mut Sink) {
+    let Kind::Scalar(path) = &value.kind else {
+        sink.push(
+            Finding::new(Code::INVALID_VALUE, value.span, "`retention` names a file")
+                .help("write `retention: retention.yaml`; where the migrations lie is said in that file"),
+        );
+        return;
+    };
+    let yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+    if is_plain_relative(path) && yaml {
+        config.retention = Some((path.clone(), value.span));
+    } else {
+        sink.push(
+            Finding::new(
+                Code::INVALID_VALUE,
+                value.span,
+                format!("`{path}` is no name of a file of retention classes"),
+            )
+            .help("write `retention: retention.yaml`; where the migrations lie is said in that file"),
+        );
+    }
+}
+
+/// Path of `retention.yaml` as a `polctl.yaml` in this tree names it, if there is one that does.
+///
+/// # Errors
+///
+/// A [`SourceError`] when the configuration is there and cannot be read.
+pub fn retention_path(tree: &dyn Tree) -> Result<Option<String>, SourceError> {
+    let bytes = match tree.read(CONFIG_NAME) {
+        Ok(bytes) => bytes,
+        Err(SourceError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (mut map, mut sink) = (SourceMap::new(), Sink::new());
+    let (id, readable) = text::decode(&mut map, &mut sink, CONFIG_NAME, None, &bytes);
+    let config = readable.then(|| parse(id, &map, &mut sink)).flatten();
+    Ok(config.and_then(|config| config.retention).map(|(path, _)| path))
 }
 
 /// What a configuration that nobody has verified yet says of the envelope's name, as it is

@@ -6,6 +6,8 @@
 //! owned by another user, as CI containers have it, is read all the same: reading plumbing
 //! runs nothing that its configuration names.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -86,6 +88,76 @@ impl GitTree {
     }
 }
 
+/// Mode, object id and size of files, by path.
+type Entries = BTreeMap<String, (String, String, usize)>;
+
+impl GitTree {
+    /// The entries of the directories in which files lie, read at once.
+    fn entries(&self, paths: &[String]) -> Result<Entries, SourceError> {
+        let mut dirs = BTreeSet::new();
+        for path in paths {
+            if !is_plain_relative(path) {
+                return Err(SourceError::Escapes { path: path.clone() });
+            }
+            let dir = path.rsplit_once('/').map_or(String::new(), |(dir, _)| format!("{dir}/"));
+            dirs.insert(format!("{}{dir}", self.prefix));
+        }
+        let mut entries = Entries::new();
+        let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+        // So few that the command line holds them.
+        for some in dirs.chunks(200) {
+            let mut args = vec!["ls-tree", "-z", "-l", "--full-tree", &self.commit];
+            if !some.contains(&"") {
+                args.push("--");
+                args.extend(some);
+            }
+            let out = git(&self.dir, &args)?;
+            for record in String::from_utf8_lossy(&out).split('\0') {
+                let Some((head, path)) = record.split_once('\t') else { continue };
+                let mut words = head.split_whitespace();
+                let (mode, id, size) = (words.next(), words.nth(1), words.next());
+                let (Some(mode), Some(id), Some(path)) = (mode, id, path.strip_prefix(&self.prefix)) else { continue };
+                let size = size.and_then(|size| size.parse().ok()).unwrap_or(usize::MAX);
+                entries.insert(path.to_owned(), (mode.to_owned(), id.to_owned(), size));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The contents of objects, in their order, from one process.
+    fn blobs(&self, ids: &[(&str, usize)]) -> Result<Vec<Vec<u8>>, SourceError> {
+        let mut wanted = tempfile::tempfile().map_err(|e| piped(&e))?;
+        for (id, _) in ids {
+            writeln!(wanted, "{id}").map_err(|e| piped(&e))?;
+        }
+        wanted.rewind().map_err(|e| piped(&e))?;
+        let (out, _) = git_with_input(&self.dir, &["cat-file", "--batch"], wanted.into())?;
+        let mut rest = out.as_slice();
+        let mut blobs = Vec::new();
+        for (id, size) in ids {
+            let head = format!("{id} blob {size}\n");
+            let body = rest.strip_prefix(head.as_bytes()).and_then(|rest| rest.split_at_checked(*size));
+            let Some((bytes, after)) = body else {
+                return Err(SourceError::Git {
+                    message: format!("`git cat-file` did not give the object {id}"),
+                    help: "run polctl where the repository and its history can be read".into(),
+                });
+            };
+            blobs.push(bytes.to_vec());
+            rest = after.strip_prefix(b"\n").unwrap_or(after);
+        }
+        Ok(blobs)
+    }
+}
+
+/// The list of objects could not be handed to git.
+fn piped(error: &std::io::Error) -> SourceError {
+    SourceError::Git {
+        message: format!("cannot write a temporary file: {error}"),
+        help: "check the free space of the directory for temporary files".into(),
+    }
+}
+
 impl Tree for GitTree {
     fn label(&self) -> String {
         format!("revision `{}`", self.revision)
@@ -111,6 +183,24 @@ impl Tree for GitTree {
             return Err(SourceError::TooLarge { path: path.into(), tree: self.label() });
         }
         git(&self.dir, &["cat-file", "blob", &id])
+    }
+
+    fn read_all(&self, paths: &[String]) -> Result<Vec<Vec<u8>>, SourceError> {
+        let entries = self.entries(paths)?;
+        let mut ids = Vec::new();
+        for path in paths {
+            let Some((mode, id, size)) = entries.get(path) else {
+                return Err(SourceError::NotFound { path: path.clone(), tree: self.label() });
+            };
+            if !mode.starts_with("100") {
+                return Err(SourceError::NotRegular { path: path.clone(), tree: self.label() });
+            }
+            if *size > MAX_FILE_BYTES {
+                return Err(SourceError::TooLarge { path: path.clone(), tree: self.label() });
+            }
+            ids.push((id.as_str(), *size));
+        }
+        self.blobs(&ids)
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>, SourceError> {
@@ -185,6 +275,11 @@ fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
 
 /// The same, with what it said on standard error.
 fn git_with_warnings(dir: &Path, args: &[&str]) -> Result<(Vec<u8>, String), SourceError> {
+    git_with_input(dir, args, Stdio::null())
+}
+
+/// The same, with something on standard input.
+fn git_with_input(dir: &Path, args: &[&str], input: Stdio) -> Result<(Vec<u8>, String), SourceError> {
     let output = Command::new("git")
         // Ownership matters to git because of what a repository's configuration can start;
         // these commands start nothing. Wildcards are honoured only from the command line.
@@ -201,7 +296,7 @@ fn git_with_warnings(dir: &Path, args: &[&str]) -> Result<(Vec<u8>, String), Sou
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")
-        .stdin(Stdio::null())
+        .stdin(input)
         .output()
         .map_err(|e| SourceError::Git {
             message: format!("cannot start `git`: {e}"),

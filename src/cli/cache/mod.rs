@@ -148,6 +148,11 @@ fn verdict(question: &Question, recording: &Recording<'_>, reads: &[Op]) -> Opti
     .to_vec();
     parts.push(identity.as_bytes().to_vec());
     parts.extend(recording.labels().map(String::into_bytes));
+    for side in [0, 1] {
+        // Migrations may be thousands; a revision gives them at once.
+        let migrations = reads.iter().filter(|op| op.side == side && op.path.ends_with(".sql"));
+        recording.prefetch(side, &migrations.map(|op| op.path.clone()).collect::<Vec<_>>());
+    }
     for op in reads {
         parts.push(vec![op.side, u8::from(op.list)]);
         parts.push(op.path.clone().into_bytes());

@@ -85,6 +85,18 @@ impl<'t> Recording<'t> {
         Ok(result)
     }
 
+    /// Reads several files at once; where that fails, each is read by itself and says why.
+    pub(super) fn prefetch(&self, side: u8, paths: &[String]) {
+        let op = |path: &String| Op { side, list: false, path: path.clone() };
+        let missing: Vec<String> =
+            paths.iter().filter(|path| !self.results.borrow().contains_key(&op(path))).cloned().collect();
+        let Ok(read) = self.tree(side).read_all(&missing) else { return };
+        for (path, bytes) in missing.iter().zip(read) {
+            let digest = Digest::of(&bytes);
+            self.results.borrow_mut().insert(op(path), (Got::Bytes(bytes.into()), digest));
+        }
+    }
+
     /// Performs a read for its digest; `None` where it fails.
     pub(super) fn perform(&self, op: &Op) -> Option<Digest> {
         self.result(op).ok()?;
@@ -158,6 +170,11 @@ impl Tree for Recorded<'_, '_> {
             }
             _ => Err(self.absent(path)),
         }
+    }
+
+    fn read_all(&self, paths: &[String]) -> Result<Vec<Vec<u8>>, SourceError> {
+        self.recording.prefetch(self.side, paths);
+        paths.iter().map(|path| self.read(path)).collect()
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>, SourceError> {
