@@ -9,6 +9,7 @@ mod cache;
 mod check;
 mod compile;
 mod compiler_change;
+mod completions;
 mod diff;
 mod diff_cedar;
 mod envelope;
@@ -16,8 +17,10 @@ mod explain;
 mod gate;
 mod hook;
 mod keys;
+mod man;
 mod outcome;
 mod output;
+mod places;
 mod policy_gate;
 mod programs;
 mod rule;
@@ -76,6 +79,8 @@ pub fn run() -> ExitCode {
         Command::Approve(approve) => approve::run(approve, &policy_gate::PolicyGate),
         Command::Solver(solver) => solver::run(solver),
         Command::Rule(rule) => rule::run(rule),
+        Command::Completions(completions) => completions::run(completions),
+        Command::Man(man) => man::run(man),
     };
     ended(result)
 }
