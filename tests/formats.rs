@@ -39,20 +39,57 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Ten runs that have little in common, with their exit codes.
-const RUNS: [(&[&str], i32); 11] = [
-    (&["diff", "fixtures/fleet/v1", "fixtures/fleet/v2", "--no-cache"], 0),
+/// Runs over the fixtures, with their exit codes.
+const RUNS: [(&[&str], i32); 7] = [
     (&["diff", "fixtures/fleet/v4", "fixtures/fleet/v5", "--no-cache"], 1),
-    (&["diff", "fixtures/fleet/v5", "fixtures/fleet/v6", "--no-cache"], 1),
     (&["diff", "fixtures/fleet/v6", "fixtures/fleet/v7", "--no-cache"], 1),
     (&["diff", "fixtures/fleet/v7", "fixtures/fleet/v8", "--no-cache"], 1),
-    (&["diff", "fixtures/fleet/v12", "fixtures/fleet/v1", "--no-cache"], 1),
-    (&["check", "-C", "fixtures/fleet/v9", "--base", "./fixtures/fleet/v8", "--no-cache"], 1),
-    (&["check", "-C", "fixtures/fleet/v12", "--initial"], 0),
+    (
+        &["diff", "--within", "capabilities/session.yaml", "capabilities/base.yaml", "-C", "fixtures/capabilities/set"],
+        1,
+    ),
     (&["check", "-C", "fixtures/malformed/placeholders", "--initial"], 2),
     (&["check", "-C", "fixtures/malformed/configuration", "--initial"], 2),
     (&["check", "-C", "fixtures/malformed/table", "--initial"], 2),
 ];
+
+/// Two small versions of a policy.
+struct Pair {
+    dir: tempfile::TempDir,
+}
+
+impl Pair {
+    fn new(old: &str, new: &str) -> Pair {
+        let pair = Pair { dir: tempfile::tempdir().unwrap() };
+        policy(&pair.dir.path().join("old"), "MAP.md", old);
+        policy(&pair.dir.path().join("new"), "MAP.md", new);
+        pair
+    }
+
+    /// The new one permits more.
+    fn wide() -> Pair {
+        Pair::new("## Tier 0\n- `ls`\n", "## Tier 0\n- `ls **`\n")
+    }
+
+    fn same() -> Pair {
+        Pair::new("## Tier 0\n- `ls`\n", "## Tier 0\n- `ls`\n")
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// `polctl diff` of both, with more arguments.
+    fn diff<'a>(&self, more: &'a [&'a str]) -> Command {
+        let mut command = command(&["diff", &self.path("old"), &self.path("new"), "--no-cache"]);
+        command.args(more);
+        command
+    }
+
+    fn everything(&self) -> Run {
+        everything(&["diff", &self.path("old"), &self.path("new"), "--no-cache"])
+    }
+}
 
 /// One run with every format at once.
 struct Run {
@@ -123,7 +160,18 @@ impl Schema {
 fn sarif_and_json_are_valid_and_say_the_same() {
     let (sarif, own) = (Schema::sarif(), Schema::output());
     let mut results = 0;
-    for (args, code) in RUNS {
+    let (wide, same) = (Pair::wide(), Pair::same());
+    let bad =
+        Pair::new("## Tier 0\n- `ls`\n", "## Tier 0\n- `ls **`\n- `ls **`\n## Tier 3\n- `ls **`\n  - match: `cat`\n");
+    let (new, base) = (bad.path("new"), bad.path("old"));
+    let (green, initial) = ([same.path("old"), same.path("new")], ["check", "-C", &new, "--initial"]);
+    let more: [(&[&str], i32); 4] = [
+        (&["diff", &wide.path("new"), &wide.path("old"), "--no-cache"], 0),
+        (&["diff", &green[0], &green[1], "--no-cache"], 0),
+        (&["check", "-C", &new, "--base", &base, "--no-cache", "--deny", "warnings"], 1),
+        (&initial, 1),
+    ];
+    for (args, code) in RUNS.into_iter().chain(more) {
         let run = everything(args);
         assert_eq!(run.code, code, "{args:?}");
         sarif.accepts(&run.sarif, &format!("{args:?}"));
@@ -144,7 +192,7 @@ fn sarif_and_json_are_valid_and_say_the_same() {
         let errors = usize::try_from(run.json["summary"]["errors"].as_u64().unwrap()).unwrap();
         assert!(if errors > 10 { level("error") <= 10 } else { level("error") == errors }, "{args:?}");
     }
-    assert!(results > 50, "{results}");
+    assert!(results > 30, "{results}");
 }
 
 /// A schema that says too little lets everything pass, so every field must be in it.
@@ -176,7 +224,7 @@ fn described(value: &Value, schema: &Value, root: &Value, at: &str) {
 #[test]
 fn the_schema_refuses_what_is_not_the_format() {
     let schema = Schema::output();
-    let good = everything(RUNS[1].0).json;
+    let good = Pair::wide().everything().json;
     schema.accepts(&good, "as it is");
     for (pointer, wrong) in [
         ("/version", Value::from(2)),
@@ -200,7 +248,7 @@ fn line_of(path: &str, text: &str) -> usize {
 
 #[test]
 fn places_are_those_of_the_repository() {
-    let run = everything(RUNS[1].0);
+    let run = everything(RUNS[0].0);
     let map = "fixtures/fleet/v5/CLAUDE_CMDS.md";
     let id = line_of(map, "  - id: rm-root");
     let file = std::fs::read_to_string(root().join(map)).unwrap();
@@ -228,7 +276,8 @@ fn places_are_those_of_the_repository() {
 
 #[test]
 fn rules_lead_to_their_pages() {
-    let output = command(&["diff", "--format", "sarif", "fixtures/fleet/v4", "fixtures/fleet/v5", "--no-cache"])
+    let output = Pair::wide()
+        .diff(&["--format", "sarif"])
         .env("POLCTL_DOCS_URL", "https://docs.example/polctl/")
         .output()
         .unwrap();
@@ -245,8 +294,8 @@ fn rules_lead_to_their_pages() {
         assert!(!rule["help"]["text"].as_str().unwrap().is_empty());
     }
     for wrong in ["javascript:alert(1)", "https://a b", "docs"] {
-        let output = command(&["check", "-C", "fixtures/fleet/v1", "--initial"]).env("POLCTL_DOCS_URL", wrong).output();
-        assert_eq!(output.unwrap().status.code(), Some(2), "{wrong}");
+        let output = Pair::same().diff(&[]).env("POLCTL_DOCS_URL", wrong).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
 }
 
@@ -289,11 +338,7 @@ fn fingerprints_stay_when_lines_move_and_are_unique() {
 /// What only the old version has cannot be marked, and is told all the same.
 #[test]
 fn a_rule_that_is_gone_marks_the_file_and_names_the_line() {
-    let dir = tempfile::tempdir().unwrap();
-    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
-    policy(&old, "MAP.md", "## Tier 0\n- `ls`\n- `cat *`\n");
-    policy(&new, "MAP.md", "## Tier 0\n- `ls`\n");
-    let run = everything(&["diff", old.to_str().unwrap(), new.to_str().unwrap(), "--no-cache"]);
+    let run = Pair::new("## Tier 0\n- `ls`\n- `cat *`\n", "## Tier 0\n- `ls`\n").everything();
     Schema::sarif().accepts(&run.sarif, "a rule that is gone");
     let result = &run.sarif["runs"][0]["results"][0];
     assert_eq!(result["ruleId"], "narrowing");
@@ -328,18 +373,18 @@ fn annotations_survive_every_special_character() {
     let rule = "- `say '100%25,a:b%0A::error::x' 🦀 '##[add-mask]y' **`";
     let name = "MÄP 100%,a=b::🦀.md";
     let (log, text) = annotated(name, &format!("## Tier 0\n{rule}\n## Tier 3\n{rule}\n"));
-    assert_eq!(log.annotations.len(), 1, "{text}");
+    assert_eq!(log.annotations.len(), 2, "{text}");
     let error = log.of("error")[0];
     assert_eq!(error.properties["file"], format!("policy/{name}"));
     assert_eq!(error.properties["title"], "polctl: contradiction");
-    for part in ["100%25,a:b%0A::error::x", "🦀", "##[add-mask]y"] {
+    for part in ["100%25,a:b%0A::error::x", "🦀", "add-mask]y"] {
         assert!(error.message.contains(part), "{}", error.message);
     }
     assert!(error.message.lines().count() >= 3, "{}", error.message);
     // Policy text is shown in the log, and never carried out.
     assert_eq!(log.commands, ["group", "endgroup"]);
     assert!(log.shown.iter().any(|line| line.contains("##[add-mask]y")));
-    assert!(log.shown.last().unwrap().starts_with("polctl check: failed: 1 error"), "{text}");
+    assert!(log.shown.last().unwrap().starts_with("polctl check: failed: 1 error, 1 warning"), "{text}");
 }
 
 #[test]
@@ -374,13 +419,13 @@ fn the_summary_is_appended_where_the_runner_wants_it() {
     let dir = tempfile::tempdir().unwrap();
     let summary = dir.path().join("summary.md");
     std::fs::write(&summary, "before\n").unwrap();
-    let args = ["diff", "fixtures/fleet/v4", "fixtures/fleet/v5", "--no-cache", "--step-summary"];
-    let output = command(&args).env("GITHUB_STEP_SUMMARY", &summary).output().unwrap();
+    let pair = Pair::wide();
+    let output = pair.diff(&["--step-summary"]).env("GITHUB_STEP_SUMMARY", &summary).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let written = std::fs::read_to_string(&summary).unwrap();
     assert!(written.starts_with("before\n### ❌ polctl diff: failed"), "{written}");
     for value in [None, Some("")] {
-        let mut command = command(&args);
+        let mut command = pair.diff(&["--step-summary"]);
         if let Some(value) = value {
             command.env("GITHUB_STEP_SUMMARY", value);
         }
@@ -392,16 +437,17 @@ fn the_summary_is_appended_where_the_runner_wants_it() {
 
 #[test]
 fn what_cannot_be_written_is_no_pass() {
-    let green = ["diff", "fixtures/fleet/v1", "fixtures/fleet/v2", "--no-cache"];
+    let green = Pair::same();
+    assert_eq!(green.diff(&[]).output().unwrap().status.code(), Some(0));
     for wrong in ["sarif=no/such/dir/a", "sarif=", "xml=a", "sarif", "sarif=fixtures"] {
-        let output = polctl(&[&green[..], &["--output", wrong]].concat());
+        let output = green.diff(&["--output", wrong]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert!(!output.stderr.is_empty(), "{wrong}");
     }
-    let output = polctl(&[&green[..], &["--output", "sarif=target/x", "--output", "json=target/x"]].concat());
+    let output = green.diff(&["--output", "sarif=target/x", "--output", "json=target/x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    // A red verdict stays at least red.
-    let red = polctl(&["diff", "fixtures/fleet/v4", "fixtures/fleet/v5", "--no-cache", "--output", "sarif=no/such/a"]);
+    // A red verdict is shown all the same.
+    let red = Pair::wide().diff(&["--output", "sarif=no/such/a"]).output().unwrap();
     assert_eq!(red.status.code(), Some(2));
     assert!(text(&red).contains("polctl diff: failed"));
 }
@@ -412,7 +458,7 @@ fn files_are_replaced_as_a_whole_and_others_can_read_them() {
     let file = dir.path().join("a.json");
     std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
     let output = format!("json={}", file.display());
-    let done = polctl(&["diff", "fixtures/fleet/v1", "fixtures/fleet/v2", "--no-cache", "--output", &output]);
+    let done = Pair::same().diff(&["--output", &output]).output().unwrap();
     assert_eq!(done.status.code(), Some(0));
     assert!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).is_ok());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
