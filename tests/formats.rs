@@ -446,6 +446,14 @@ fn what_cannot_be_written_is_no_pass() {
     }
     let output = green.diff(&["--output", "sarif=target/x", "--output", "json=target/x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+    #[cfg(unix)]
+    {
+        let link = green.dir.path().join("link");
+        std::os::unix::fs::symlink(green.dir.path(), &link).unwrap();
+        let output = green.diff(&["--output", &format!("sarif={}", link.display())]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(link.is_symlink(), "a link to a directory stays");
+    }
     // A red verdict is shown all the same.
     let red = Pair::wide().diff(&["--output", "sarif=no/such/a"]).output().unwrap();
     assert_eq!(red.status.code(), Some(2));

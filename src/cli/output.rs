@@ -65,9 +65,12 @@ fn rendered_as(format: Format, report: &Report, map: &SourceMap, places: &Places
 /// Writes a file by a rename: whoever reads it sees the old one or the new one as a whole.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |source| Failure::Write { what: format!("`{}`", path.display()), source };
-    // A device or a pipe is written to; a name that was renamed over would be another thing.
-    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-        return std::fs::write(path, text).map_err(failed);
+    match std::fs::metadata(path) {
+        // Also a link to one, which a rename would replace.
+        Ok(meta) if meta.is_dir() => return Err(failed(std::io::ErrorKind::IsADirectory.into())),
+        // A device or a pipe is written to; a name that was renamed over would be another thing.
+        Ok(meta) if !meta.is_file() => return std::fs::write(path, text).map_err(failed),
+        _ => {}
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();

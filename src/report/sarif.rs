@@ -105,7 +105,7 @@ fn result(
         "level": finding.level.as_str(),
         "message": { "text": message(&text) },
         "locations": [marked(finding, map, places)],
-        "partialFingerprints": { FINGERPRINT: numbered(fingerprint(finding, map), seen) },
+        "partialFingerprints": { FINGERPRINT: numbered(&fingerprint(finding, map), seen) },
     });
     let related = related(finding, map, places);
     if !related.is_empty() {
@@ -175,7 +175,7 @@ fn fingerprint(finding: &Finding, map: &SourceMap) -> String {
     let mut parts = vec![finding.code.as_str().to_owned(), name.to_owned(), words.join(" ")];
     match &finding.evidence {
         Some(evidence) => {
-            parts.extend([evidence.surface.clone(), format!("{:?}", evidence.rungs), evidence.witness.clone()])
+            parts.extend([evidence.surface.clone(), format!("{:?}", evidence.rungs), evidence.witness.clone()]);
         }
         None => parts.push(finding.message.clone()),
     }
@@ -185,8 +185,8 @@ fn fingerprint(finding: &Finding, map: &SourceMap) -> String {
 }
 
 /// The second finding with one fingerprint is another finding.
-fn numbered(fingerprint: String, seen: &mut BTreeMap<String, usize>) -> String {
-    let count = seen.entry(fingerprint.clone()).or_default();
+fn numbered(fingerprint: &str, seen: &mut BTreeMap<String, usize>) -> String {
+    let count = seen.entry(fingerprint.to_owned()).or_default();
     *count += 1;
     format!("{fingerprint}:{count}")
 }
