@@ -148,6 +148,8 @@ fn the_tutorial_works_as_it_stands() {
                     .current_dir(&here)
                     .env("PATH", &path)
                     .env("HOME", home.path())
+                    .env_remove("XDG_CACHE_HOME")
+                    .env_remove("POLCTL_CACHE_DIR")
                     .env("GIT_CONFIG_NOSYSTEM", "1")
                     .env_remove("CI")
                     .output()
@@ -181,6 +183,8 @@ fn the_readme_shows_what_polctl_prints() {
         let output = Command::new("bash")
             .args(["-c", &format!("'{}' {command}", env!("CARGO_BIN_EXE_polctl"))])
             .current_dir(root())
+            // No cache of this user.
+            .env("CI", "true")
             .output()
             .unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -241,6 +245,7 @@ fn hooks_call_what_there_is() {
             .args(&entry[1..])
             .args(["-C", "fixtures/fleet/v12"])
             .current_dir(root())
+            .env("CI", "true")
             .output()
             .unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
