@@ -94,7 +94,7 @@ pub struct OutputFile {
 
 fn output_file(text: &str) -> Result<OutputFile, String> {
     let names = || {
-        let names = Format::value_variants().iter().filter_map(|format| format.to_possible_value());
+        let names = Format::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
     };
     let (format, path) = text.split_once('=').ok_or("write FORMAT=FILE, as in `sarif=polctl.sarif`")?;
