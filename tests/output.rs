@@ -50,7 +50,7 @@ fn json_has_verdict_witness_and_places() {
 fn every_format_has_the_same_exit_code() {
     for (old, new, code) in [("v1", "v2", 0), ("v4", "v5", 1), ("v11", "v12", 0)] {
         let (old, new) = (format!("fixtures/fleet/{old}"), format!("fixtures/fleet/{new}"));
-        for format in ["human", "json", "markdown"] {
+        for format in ["human", "json", "markdown", "sarif", "github"] {
             assert_eq!(polctl(&["diff", "--format", format, &old, &new]).status.code(), Some(code), "{format}");
             let check = polctl(&["check", "--format", format, "--dir", &new, "--base", &format!("./{old}")]);
             assert_eq!(check.status.code(), Some(code), "{format}");

@@ -71,34 +71,61 @@ pub enum Command {
     Programs(ProgramsArgs),
     /// Explain a finding code, or list all codes
     Rule(RuleArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write a manual page for each command into a directory
+    Man(ManArgs),
 }
 
-/// Output of findings.
-#[derive(Debug, ClapArgs)]
+/// Output of findings: the same for every command that reports some.
+#[derive(Debug, Default, ClapArgs)]
 pub struct OutputArgs {
-    /// How findings are shown
-    #[arg(long, value_enum, default_value_t = Format::Human)]
+    /// How findings are shown on standard output
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Write them to a file as well, in another format: `--output sarif=polctl.sarif` (repeatable)
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = output_file)]
+    pub output: Vec<OutputFile>,
+    /// Append the comment of `--format markdown` to the summary of the job, in the file that GitHub Actions names in `GITHUB_STEP_SUMMARY`
+    #[arg(long)]
+    pub step_summary: bool,
     /// Also fail on findings of this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub deny: Option<Deny>,
 }
 
-impl Default for OutputArgs {
-    fn default() -> Self {
-        OutputArgs { format: Format::Human, deny: None }
+/// A file that findings are written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// How.
+    pub format: Format,
+    /// Where.
+    pub path: PathBuf,
+}
+
+fn output_file(text: &str) -> Result<OutputFile, String> {
+    let names = || {
+        let names = Format::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    let (format, path) = text.split_once('=').ok_or("write FORMAT=FILE, as in `sarif=polctl.sarif`")?;
+    let format =
+        Format::from_str(format, false).map_err(|_| format!("`{format}` is no format; these are: {}", names()))?;
+    if path.is_empty() {
+        return Err("the name of the file is empty; a variable in the command line is probably not set".into());
     }
+    Ok(OutputFile { format, path: path.into() })
 }
 
 impl OutputArgs {
-    /// The `policy_id` of a version, where the format shows it: it costs printing the whole set.
+    /// The `policy_id` of a version, where a format shows it: it costs printing the whole set.
     pub(super) fn policy_id(&self, compiled: Option<&Compiled>) -> Option<String> {
         compiled.filter(|_| self.shows_policy_ids()).map(Compiled::policy_id)
     }
 
-    /// Whether the format shows the `policy_id` of both versions.
+    /// Whether a format shows the `policy_id` of both versions.
     pub(super) fn shows_policy_ids(&self) -> bool {
-        self.format == Format::Json
+        self.format == Format::Json || self.output.iter().any(|file| file.format == Format::Json)
     }
 }
 
@@ -387,17 +414,39 @@ pub struct ProgramsArgs {
 pub struct RuleArgs {
     /// A finding code, such as `widening`
     pub code: Option<String>,
+    /// Print the page of the documentation with all codes
+    #[arg(long, conflicts_with = "code")]
+    pub markdown: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, ClapArgs)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, ClapArgs)]
+pub struct ManArgs {
+    /// The directory; made if it is not there
+    pub dir: PathBuf,
 }
 
 /// Output formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Source excerpts for people
+    #[default]
     Human,
     /// One JSON document
     Json,
     /// A comment for a pull request
     Markdown,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations in the log of GitHub Actions
+    Github,
 }
 
 /// Levels that can be denied.

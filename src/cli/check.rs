@@ -8,6 +8,7 @@ use super::cache::{self, Question};
 use super::compiler_change::compiler_change;
 use super::outcome::Outcome;
 use super::output;
+use super::places::places;
 use super::session::{Failure, lints, open_base, read, working_tree};
 use crate::analyze::{diff_by, overview, validate_capabilities};
 use crate::compile::Compiled;
@@ -17,6 +18,7 @@ use crate::sign::Digest;
 use crate::source::{SourceMap, Tree};
 
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    args.output.ready()?;
     let tree = working_tree(&args.dir)?;
     let base = match (&args.base, args.initial) {
         (Some(base), _) => Some(open_base(base, &args.dir)?),
@@ -43,7 +45,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
         base => compute(&tree, base)?,
     };
-    Ok(outcome.report("check", base.as_deref().map(names), &args.output))
+    let old = args.base.as_deref().map(Path::new).filter(|base| base.is_dir()).unwrap_or(&args.dir);
+    Ok(outcome.report("check", base.as_deref().map(names), &places(&args.dir, old)?, &args.output))
 }
 
 /// Old and new, as people read it.

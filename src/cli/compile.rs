@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::args::{CompileArgs, Format, OutputArgs};
+use super::args::{CompileArgs, OutputArgs};
 use super::session::{Failure, exit_code, read, working_tree};
 use super::{exit, output};
 use crate::analyze::{enforcement, validate, validate_capabilities};
@@ -55,7 +55,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             exit_code: exit_code(&findings, false).max(exit::USAGE),
             findings,
         };
-        return Ok(output::report(&report, &map, &OutputArgs { format: Format::Human, deny: None }));
+        return Ok(output::report(&report, &map, &OutputArgs::default()));
     };
     findings.retain(|f| f.level == Level::Error);
     if !findings.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Failure> {
             exit_code: exit_code(&findings, false),
             findings,
         };
-        return Ok(output::report(&report, &map, &OutputArgs { format: Format::Human, deny: None }));
+        return Ok(output::report(&report, &map, &OutputArgs::default()));
     }
     let all: Vec<&Policy> = compiled.generated().collect();
     validate(&compiled, &all, &map)?;

@@ -6,6 +6,7 @@ use super::args::DiffArgs;
 use super::cache::{self, Question};
 use super::outcome::Outcome;
 use super::output;
+use super::places::places;
 use super::session::{Failure, open, read, working_tree};
 use crate::analyze::{diff_by, overview, within};
 use crate::compile::Compiled;
@@ -15,6 +16,7 @@ use crate::parse::parse_manifest;
 use crate::source::{SourceMap, Tree};
 
 pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
+    args.output.ready()?;
     if args.cedar.cedar {
         return super::diff_cedar::run(args);
     }
@@ -25,12 +27,13 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let new = open(&args.new, &args.dir, None)?;
     // A revision is one of the repository of `--dir`.
     let place = |text| Some(Path::new(text)).filter(|path| path.is_dir()).unwrap_or(&args.dir);
-    let places = [place(args.old.as_str()), place(args.new.as_str())];
+    let dirs = [place(args.old.as_str()), place(args.new.as_str())];
     let question = Question { command: "diff", engine: args.engine.key(), policy_ids: args.output.shows_policy_ids() };
-    let outcome = cache::through(&args.cache, &question, &places, (new.as_ref(), old.as_ref()), |new, old| {
+    let outcome = cache::through(&args.cache, &question, &dirs, (new.as_ref(), old.as_ref()), |new, old| {
         compared(new, old, args)
     })?;
-    Ok(outcome.report("diff", Some((old.label(), new.label())), &args.output))
+    let [old_dir, new_dir] = dirs;
+    Ok(outcome.report("diff", Some((old.label(), new.label())), &places(new_dir, old_dir)?, &args.output))
 }
 
 fn compared(new_tree: &dyn Tree, old_tree: &dyn Tree, args: &DiffArgs) -> Result<Outcome, Failure> {
@@ -68,7 +71,7 @@ fn attenuation(args: &DiffArgs) -> Result<u8, Failure> {
     }
     sort(&mut findings);
     let outcome = Outcome { map, findings, rules: None, policy_ids: (None, None) };
-    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &args.output))
+    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &places(&args.dir, &args.dir)?, &args.output))
 }
 
 /// A manifest of the set by its path there, or a file.

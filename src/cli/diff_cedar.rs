@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::args::DiffArgs;
 use super::outcome::Outcome;
+use super::places::places;
 use super::session::Failure;
 use crate::analyze::diff_plain;
 use crate::compile::{PlainReader, PlainTexts};
@@ -42,7 +43,9 @@ pub(super) fn run(args: &DiffArgs) -> Result<u8, Failure> {
         write(dir, &findings)?;
     }
     let outcome = Outcome { map, findings, rules: None, policy_ids: (None, None) };
-    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &args.output))
+    // Files are named as they were given, from the current directory.
+    let here = places(Path::new("."), Path::new("."))?;
+    Ok(outcome.report("diff", Some((args.old.clone(), args.new.clone())), &here, &args.output))
 }
 
 fn load(path: &Path, what: &str, map: &mut SourceMap) -> Result<FileId, Failure> {

@@ -10,6 +10,7 @@ mod census;
 mod check;
 mod compile;
 mod compiler_change;
+mod completions;
 mod diff;
 mod diff_cedar;
 mod envelope;
@@ -17,8 +18,10 @@ mod explain;
 mod gate;
 mod hook;
 mod keys;
+mod man;
 mod outcome;
 mod output;
+mod places;
 mod policy_gate;
 mod programs;
 mod retention;
@@ -80,6 +83,8 @@ pub fn run() -> ExitCode {
         Command::Census(census) => census::run(census),
         Command::Retention(retention) => retention::run(retention),
         Command::Rule(rule) => rule::run(rule),
+        Command::Completions(completions) => completions::run(completions),
+        Command::Man(man) => man::run(man),
     };
     ended(result)
 }

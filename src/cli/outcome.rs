@@ -5,7 +5,7 @@ use super::args::{Deny, OutputArgs};
 use super::output;
 use super::session::exit_code;
 use crate::diag::{Finding, RuleCounts};
-use crate::report::Report;
+use crate::report::{Places, Report};
 use crate::source::SourceMap;
 
 /// An answer.
@@ -23,9 +23,15 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Prints it, and returns the exit code.
-    pub(super) fn report(self, command: &'static str, compared: Option<(String, String)>, args: &OutputArgs) -> u8 {
+    pub(super) fn report(
+        self,
+        command: &'static str,
+        compared: Option<(String, String)>,
+        places: &Places,
+        args: &OutputArgs,
+    ) -> u8 {
         let Outcome { map, findings, rules, policy_ids } = self;
         let exit_code = exit_code(&findings, args.deny == Some(Deny::Warnings));
-        output::report(&Report { command, compared, policy_ids, rules, findings, exit_code }, &map, args)
+        output::report_at(&Report { command, compared, policy_ids, rules, findings, exit_code }, &map, places, args)
     }
 }

@@ -3,31 +3,116 @@
 #![expect(clippy::print_stderr, reason = "this is where polctl prints")]
 
 use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use super::args::{Format, OutputArgs};
-use super::session::Failure;
-use crate::report::{Report, human, json, markdown};
+use super::places::places;
+use super::session::{Failure, variable};
+use crate::report::{Places, Report, github, human, json, markdown, sarif};
 use crate::source::SourceMap;
 
 fn wants_colour(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
-/// Prints a report on standard output; the exit code is the report's.
+/// Prints a report whose files lie in the current directory. See [`report_at`].
 pub(super) fn report(report: &Report, map: &SourceMap, args: &OutputArgs) -> u8 {
-    let text = match args.format {
+    match places(Path::new("."), Path::new(".")) {
+        Ok(places) => report_at(report, map, &places, args),
+        Err(error) => failure(&error).max(report.exit_code),
+    }
+}
+
+/// Prints a report on standard output and writes it to the files that were asked for. The exit
+/// code is the report's in every format; a report that nobody got is no pass.
+pub(super) fn report_at(report: &Report, map: &SourceMap, places: &Places, args: &OutputArgs) -> u8 {
+    let mut code = report.exit_code;
+    for file in &args.output {
+        let text = rendered_as(file.format, report, map, places, None);
+        if let Err(error) = write(&file.path, &text) {
+            code = code.max(failure(&error));
+        }
+    }
+    if args.step_summary
+        && let Err(error) = append_summary(&markdown(report, map))
+    {
+        code = code.max(failure(&error));
+    }
+    let text = rendered_as(args.format, report, map, places, Some(std::io::stdout().is_terminal()));
+    match print(&text) {
+        Ok(()) => code,
+        Err(worse) => worse.max(code),
+    }
+}
+
+/// A report in a format. `terminal`: `None` for a file, else whether standard output is one.
+fn rendered_as(format: Format, report: &Report, map: &SourceMap, places: &Places, terminal: Option<bool>) -> String {
+    match format {
         Format::Human => {
-            let width = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
-            human(report, map, wants_colour(std::io::stdout().is_terminal()), width)
+            let columns = terminal.and_then(|_| terminal_size::terminal_size());
+            let width = columns.map_or(100, |(width, _)| usize::from(width.0));
+            human(report, map, wants_colour(terminal == Some(true)), width)
         }
         Format::Json => json(report, map),
         Format::Markdown => markdown(report, map),
-    };
-    match print(&text) {
-        Ok(()) => report.exit_code,
-        Err(code) => code.max(report.exit_code),
+        Format::Sarif => sarif(report, map, places),
+        Format::Github => github(report, map, places),
+    }
+}
+
+/// Writes a file by a rename: whoever reads it sees the old one or the new one as a whole.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |source| Failure::Write { what: format!("`{}`", path.display()), source };
+    match std::fs::metadata(path) {
+        // Also a link to one, which a rename would replace.
+        Ok(meta) if meta.is_dir() => return Err(failed(std::io::ErrorKind::IsADirectory.into())),
+        // A device or a pipe is written to; a name that was renamed over would be another thing.
+        Ok(meta) if !meta.is_file() => return std::fs::write(path, text).map_err(failed),
+        _ => {}
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    // A report is no secret; the default would be readable by nobody else.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let mut file = builder.tempfile_in(dir).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Appends to the summary of the step: earlier commands of the step may have written there.
+fn append_summary(text: &str) -> Result<(), Failure> {
+    let path = summary_file()?;
+    let failed = |source| Failure::Write { what: format!("the summary of the job, `{}`", path.display()), source };
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path).map_err(failed)?;
+    file.write_all(format!("{text}\n").as_bytes()).map_err(failed)
+}
+
+fn summary_file() -> Result<PathBuf, Failure> {
+    let name = variable("GITHUB_STEP_SUMMARY")?.ok_or_else(|| {
+        Failure::usage(
+            "`--step-summary` needs the variable `GITHUB_STEP_SUMMARY`",
+            "GitHub Actions and its relatives set it; elsewhere write the comment to a file: `--output markdown=FILE`",
+        )
+    })?;
+    Ok(PathBuf::from(name))
+}
+
+impl OutputArgs {
+    /// Refuses what cannot be written, before anything is judged.
+    pub(super) fn ready(&self) -> Result<(), Failure> {
+        for (at, file) in self.output.iter().enumerate() {
+            if self.output.iter().take(at).any(|other| other.path == file.path) {
+                return Err(Failure::usage(
+                    format!("two outputs would be written to `{}`", file.path.display()),
+                    "give each `--output` a file of its own",
+                ));
+            }
+        }
+        if self.step_summary { summary_file().map(drop) } else { Ok(()) }
     }
 }
 

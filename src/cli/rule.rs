@@ -4,9 +4,11 @@ use super::args::RuleArgs;
 use super::session::Failure;
 use super::{exit, output};
 use crate::diag::{CODES, Code, info};
+use crate::report::rules_page;
 
 pub(super) fn run(args: &RuleArgs) -> Result<u8, Failure> {
     let text = match &args.code {
+        None if args.markdown => rules_page(),
         None => CODES
             .iter()
             .map(|row| format!("{:20} {:8} {}\n", row.code.as_str(), row.level.as_str(), row.title))

@@ -44,6 +44,13 @@ pub struct CodeInfo {
     pub text: &'static str,
 }
 
+impl CodeInfo {
+    /// The section of the documentation that explains the code, from the folder `docs/`.
+    pub fn page(&self) -> String {
+        format!("rules.md#{}", self.code.as_str())
+    }
+}
+
 /// The row of a code. Codes can only be made here, so there always is one.
 pub fn info(code: Code) -> &'static CodeInfo {
     static UNKNOWN: CodeInfo = CodeInfo {

@@ -6,11 +6,15 @@
 
 mod census;
 mod explain;
+mod github;
 mod groups;
 mod human;
 mod inert;
 mod json;
 mod markdown;
+mod pages;
+mod places;
+mod sarif;
 mod summary;
 mod text;
 
@@ -19,9 +23,13 @@ pub use census::{
     census_metrics,
 };
 pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
+pub use github::github;
 pub use human::human;
 pub use json::json;
 pub use markdown::{MAX_COMMENT_BYTES, markdown};
+pub use pages::rules_page;
+pub use places::Places;
+pub use sarif::sarif;
 pub use summary::Summary;
 
 use crate::diag::{Finding, RuleCounts};
