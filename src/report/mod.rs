@@ -6,6 +6,7 @@
 
 mod explain;
 mod groups;
+mod html;
 mod human;
 mod inert;
 mod json;
@@ -14,6 +15,10 @@ mod summary;
 mod text;
 
 pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
+pub use html::{
+    EntryView, HistoryView, Instance, Page, RuleView, SettingView, Step, StepOutcome, SubjectView, SurfaceView,
+    headline, html,
+};
 pub use human::human;
 pub use json::json;
 pub use markdown::{MAX_COMMENT_BYTES, markdown};
