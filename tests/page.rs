@@ -79,7 +79,6 @@ fn page(text: &str) -> (Page, SourceMap) {
         conditions: vec![("with", text.into())],
         why: text.into(),
         span: is,
-        whole: is,
         examples: vec![(text.into(), true), (text.into(), false)],
         covered,
         instance: Some(Instance { line: text.into(), assumes: vec![text.into()], tier: None }),

@@ -210,7 +210,7 @@ pub(super) fn command(dir: &Path) -> Command {
     command
 }
 
-pub(super) fn cannot_start(error: std::io::Error) -> SourceError {
+pub(super) fn cannot_start(error: &std::io::Error) -> SourceError {
     SourceError::Git {
         message: format!("cannot start `git`: {error}"),
         help: "install git, or compare directories instead of revisions".into(),
@@ -219,7 +219,7 @@ pub(super) fn cannot_start(error: std::io::Error) -> SourceError {
 
 /// The same, with what it said on standard error.
 fn git_with_warnings(dir: &Path, args: &[&str]) -> Result<(Vec<u8>, String), SourceError> {
-    let output = command(dir).args(args).output().map_err(cannot_start)?;
+    let output = command(dir).args(args).output().map_err(|error| cannot_start(&error))?;
     if output.status.success() {
         return Ok((output.stdout, String::from_utf8_lossy(&output.stderr).into_owned()));
     }

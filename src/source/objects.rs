@@ -76,7 +76,7 @@ impl Objects {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(cannot_start)?;
+            .map_err(|error| cannot_start(&error))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("`git cat-file` has no input or output"));
         };

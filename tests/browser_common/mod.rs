@@ -1,4 +1,4 @@
-//! A real Chromium, driven over the DevTools protocol through two pipes: no port, no network.
+//! A real Chromium, driven over the `DevTools` protocol through two pipes: no port, no network.
 
 #![allow(
     dead_code,
@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// What the executable may be called.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "chrome", "chrome-headless-shell"];
 
@@ -91,7 +91,7 @@ impl Browser {
         let mut browser = Browser { child, input, messages, session, next: 1, events, _profile: profile };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attached = browser.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
-        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
+        attached["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         for domain in ["Page", "Runtime", "Log", "Network", "Accessibility", "Audits"] {
             browser.call(&format!("{domain}.enable"), &json!({}));
         }

@@ -39,7 +39,6 @@ fn rule(rule: &Rule, coverage: Coverage) -> RuleView {
         conditions: conditions(rule),
         why: rule.why.clone(),
         span: rule.span,
-        whole: rule.whole,
         examples: rule.examples.iter().map(|example| (example.text.clone(), example.matches)).collect(),
         covered,
         instance: sampled.map(|Sampled { line, assumes, tier }| Instance { line, assumes, tier }),

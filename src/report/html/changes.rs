@@ -27,19 +27,13 @@ pub(super) fn section(h: &mut Html, page: &Page, map: &SourceMap) {
 }
 
 fn group(h: &mut Html, group: &Group<'_>, map: &SourceMap) {
-    let quiet = matches!(group.effect, Effect::Narrowing);
     let title = group.title();
     h.el("h3", &[], |h| h.text(&title));
-    if quiet {
-        // Nothing to do about these: one line each, the texts folded.
-        h.el("ul", &[("class", "narrowings")], |h| {
-            for finding in &group.findings {
-                h.el("li", &[("data-row", &title)], |h| narrowing(h, finding, map));
-            }
-        });
-        return;
-    }
-    for finding in &group.findings {
+    let (notes, weighty): (Vec<&Finding>, Vec<&Finding>) = group
+        .findings
+        .iter()
+        .partition(|f| group.effect == Effect::Narrowing || group.effect == Effect::Other && f.level == Level::Note);
+    for finding in weighty {
         let class = match (group.effect, finding.level) {
             (Effect::Approved, _) => "finding open",
             (_, Level::Error) => "finding bad",
@@ -47,14 +41,22 @@ fn group(h: &mut Html, group: &Group<'_>, map: &SourceMap) {
             (_, Level::Note) => "finding quiet",
         };
         h.el("article", &[("class", class), ("data-row", &title), ("tabindex", "-1")], |h| {
-            self::finding(h, finding, map)
+            self::finding(h, finding, map);
+        });
+    }
+    if !notes.is_empty() {
+        // Nothing to do about these: one line each, the texts folded.
+        h.el("ul", &[("class", "narrowings")], |h| {
+            for finding in notes {
+                h.el("li", &[("data-row", &title)], |h| note(h, finding, map));
+            }
         });
     }
 }
 
-fn narrowing(h: &mut Html, finding: &Finding, map: &SourceMap) {
-    match &finding.evidence {
-        Some(evidence) => decided(h, evidence),
+fn note(h: &mut Html, finding: &Finding, map: &SourceMap) {
+    match finding.evidence.as_ref().filter(|_| !says_more(finding)) {
+        Some(evidence) => h.el("span", &[], |h| decided(h, evidence)),
         None => h.sentence(&finding.message),
     }
     h.text(" ");
@@ -62,7 +64,7 @@ fn narrowing(h: &mut Html, finding: &Finding, map: &SourceMap) {
     if !finding.texts.is_empty() {
         h.el("details", &[], |h| {
             h.raw("<summary>both texts</summary>");
-            finding.texts.iter().for_each(|change| sides::change(h, change, map));
+            finding.texts.iter().for_each(|change| sides::change(h, change, None, map));
         });
     }
 }
@@ -108,13 +110,13 @@ fn says_more(finding: &Finding) -> bool {
 
 fn finding(h: &mut Html, finding: &Finding, map: &SourceMap) {
     let evidence = finding.evidence.as_ref().filter(|e| !e.rungs.is_empty());
-    h.el("h4", &[], |h| match evidence {
-        Some(evidence) => decided(h, evidence),
-        None => {
-            h.badge(super::level(finding.level), finding.level.as_str());
-            h.text(" ");
-            h.sentence(&finding.message);
+    h.el("h4", &[], |h| {
+        if let Some(evidence) = evidence {
+            return decided(h, evidence);
         }
+        h.badge(super::level(finding.level), finding.level.as_str());
+        h.text(" ");
+        h.sentence(&finding.message);
     });
     if evidence.is_some() && says_more(finding) {
         h.el("p", &[], |h| h.sentence(&finding.message));
@@ -126,7 +128,10 @@ fn finding(h: &mut Html, finding: &Finding, map: &SourceMap) {
             finding.related.iter().take(1).for_each(|other| sides::excerpt(h, "and", other.span, map));
         });
     }
-    finding.texts.iter().for_each(|change| sides::change(h, change, map));
+    // What permits it now may be a rule that did not change.
+    let old = |file| finding.texts.iter().filter_map(|change| change.old).any(|old| old.file == file);
+    let permits = Some(finding.span).filter(|span| Effect::of(finding) != Effect::Narrowing && !old(span.file));
+    finding.texts.iter().for_each(|change| sides::change(h, change, permits, map));
     if let Some(help) = finding.help.as_ref().filter(|_| finding.level > Level::Note) {
         h.el("p", &[("class", "help")], |h| {
             h.text("To put it right: ");

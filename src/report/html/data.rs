@@ -58,8 +58,6 @@ pub struct RuleView {
     pub why: String,
     /// Where its pattern stands.
     pub span: Span,
-    /// All that was written for it.
-    pub whole: Span,
     /// Its examples, and whether it must match them.
     pub examples: Vec<(String, bool)>,
     /// Whether some example of the set is a request that it matches.

@@ -60,8 +60,10 @@ fn verdict(step: &Step) -> (String, &'static str) {
         StepOutcome::Compared(_) if step.is_gap() => ("no verdict: open questions".into(), "open"),
         StepOutcome::Compared(_) => match counts(step) {
             (0, 0) => ("clean: nothing is permitted differently".into(), "quiet"),
-            (wider, 0) => (format!("widening: {}", plural(wider, "widening")), "bad"),
-            (0, narrower) => (format!("narrowing: {}", plural(narrower, "narrowing")), "good"),
+            (1, 0) => ("widening".into(), "bad"),
+            (wider, 0) => (format!("widening: {wider}"), "bad"),
+            (0, 1) => ("narrowing".into(), "good"),
+            (0, narrower) => (format!("narrowing: {narrower}"), "good"),
             (wider, narrower) => {
                 (format!("mixed: {}, {}", plural(wider, "widening"), plural(narrower, "narrowing")), "bad")
             }
@@ -71,10 +73,11 @@ fn verdict(step: &Step) -> (String, &'static str) {
 
 /// A bar up for widenings and one down for narrowings, commit by commit.
 fn drawn(h: &mut Html, history: &HistoryView) {
-    const WIDTH: usize = 14;
     const HALF: usize = 44;
     let steps = history.steps.get(history.steps.len().saturating_sub(MAX_DRAWN)..).unwrap_or(&[]);
-    let most = steps.iter().map(|step| counts(step)).map(|(up, down)| up.max(down)).max().unwrap_or(0).max(1);
+    // A few commits fill a part of the line, many scroll.
+    let width = (640 / steps.len().max(1)).clamp(8, 32);
+    let most = steps.iter().map(counts).map(|(up, down)| up.max(down)).max().unwrap_or(0).max(1);
     let height = |n: usize| if n == 0 { 0 } else { (n * (HALF - 6) / most).max(5) };
     let total = |pick: fn((usize, usize)) -> usize| -> usize { steps.iter().map(|step| pick(counts(step))).sum() };
     let name = format!(
@@ -83,39 +86,35 @@ fn drawn(h: &mut Html, history: &HistoryView) {
         plural(total(|c| c.0), "widening"),
         plural(total(|c| c.1), "narrowing")
     );
-    let size = format!("0 0 {} {}", steps.len() * WIDTH, 2 * HALF);
+    let size = format!("0 0 {} {}", steps.len() * width, 2 * HALF);
     h.el(
         "div",
         &[("class", "chart"), ("tabindex", "0"), ("role", "group"), ("aria-label", "The range as a line")],
         |h| {
-            let width = (steps.len() * WIDTH).to_string();
+            let all = (steps.len() * width).to_string();
             let attributes = [
                 ("viewBox", size.as_str()),
-                ("width", width.as_str()),
+                ("width", all.as_str()),
                 ("height", "88"),
                 ("role", "img"),
                 ("aria-label", name.as_str()),
             ];
             h.el("svg", &attributes, |h| {
                 let middle = HALF.to_string();
-                h.el(
-                    "line",
-                    &[("class", "axis"), ("x1", "0"), ("x2", &width), ("y1", &middle), ("y2", &middle)],
-                    |_| {},
-                );
+                h.el("line", &[("class", "axis"), ("x1", "0"), ("x2", &all), ("y1", &middle), ("y2", &middle)], |_| {});
                 for (at, step) in steps.iter().enumerate() {
                     let (up, down) = counts(step);
-                    let x = at * WIDTH + 3;
+                    let x = at * width + 2;
                     h.el("g", &[], |h| {
                         h.el("title", &[], |h| h.text(&format!("{} {}: {}", step.id, step.subject, verdict(step).0)));
                         if up + down == 0 {
-                            bar(h, verdict(step).1, x, HALF - 2, 4);
+                            bar(h, verdict(step).1, (x, width - 4), HALF - 2, 4);
                         }
                         if up > 0 {
-                            bar(h, "bad", x, HALF - height(up), height(up));
+                            bar(h, "bad", (x, width - 4), HALF - height(up), height(up));
                         }
                         if down > 0 {
-                            bar(h, "good", x, HALF, height(down));
+                            bar(h, "good", (x, width - 4), HALF, height(down));
                         }
                     });
                 }
@@ -131,9 +130,13 @@ fn drawn(h: &mut Html, history: &HistoryView) {
     });
 }
 
-fn bar(h: &mut Html, class: &'static str, x: usize, y: usize, height: usize) {
-    let (x, y, height) = (x.to_string(), y.to_string(), height.to_string());
-    h.el("rect", &[("class", class), ("x", &x), ("y", &y), ("width", "8"), ("height", &height), ("rx", "1")], |_| {});
+fn bar(h: &mut Html, class: &'static str, (x, width): (usize, usize), y: usize, height: usize) {
+    let [x, width, y, height] = [x, width, y, height].map(|n| n.to_string());
+    h.el(
+        "rect",
+        &[("class", class), ("x", &x), ("y", &y), ("width", &width), ("height", &height), ("rx", "1")],
+        |_| {},
+    );
 }
 
 fn step(h: &mut Html, at: usize, step: &Step, map: &SourceMap) {
@@ -159,7 +162,8 @@ fn step(h: &mut Html, at: usize, step: &Step, map: &SourceMap) {
             StepOutcome::Compared(findings) => directions(h, findings, map),
             StepOutcome::Malformed { findings, reason } => {
                 reason.iter().for_each(|reason| h.el("p", &[], |h| h.sentence(reason)));
-                listed(h, "why", findings.iter().filter(|f| f.level == Level::Error).collect(), map);
+                let errors: Vec<&Finding> = findings.iter().filter(|f| f.level == Level::Error).collect();
+                listed(h, "why", &errors, map);
             }
             StepOutcome::NotCompared(reason) => h.el("p", &[], |h| h.sentence(reason)),
             StepOutcome::First { .. } | StepOutcome::Absent => {}
@@ -173,11 +177,11 @@ fn directions(h: &mut Html, findings: &[Finding], map: &SourceMap) {
         (Effect::Open, "could not be decided"),
         (Effect::Narrowing, "no longer possible"),
     ] {
-        listed(h, title, of(findings, effect).collect(), map);
+        listed(h, title, &of(findings, effect).collect::<Vec<_>>(), map);
     }
 }
 
-fn listed(h: &mut Html, title: &'static str, findings: Vec<&Finding>, map: &SourceMap) {
+fn listed(h: &mut Html, title: &'static str, findings: &[&Finding], map: &SourceMap) {
     if findings.is_empty() {
         return;
     }

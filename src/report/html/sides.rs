@@ -23,8 +23,9 @@ struct Line<'a> {
     differs: Option<(usize, usize)>,
 }
 
-/// Both sides of a change; nothing where neither has a text.
-pub(super) fn change(h: &mut Html, change: &TextChange, map: &SourceMap) {
+/// Both sides of a change; nothing where neither has a text. `instead`: what is shown where the
+/// text is gone.
+pub(super) fn change(h: &mut Html, change: &TextChange, instead: Option<Span>, map: &SourceMap) {
     let (old, new) = (text(change.old, map), text(change.new, map));
     if old.is_empty() && new.is_empty() {
         return;
@@ -36,7 +37,10 @@ pub(super) fn change(h: &mut Html, change: &TextChange, map: &SourceMap) {
     };
     h.el("div", &[("class", "sides")], |h| {
         side(h, "before", change.old, map, &left);
-        side(h, "now", change.new, map, &right);
+        match instead {
+            Some(span) if change.new.is_none() => excerpt(h, "gone; what decides now:", span, map),
+            _ => side(h, "now", change.new, map, &right),
+        }
     });
 }
 
@@ -106,7 +110,23 @@ fn differing(line: &str, other: &str) -> (usize, usize) {
         }
         end += x.len_utf8();
     }
-    (start, line.len() - end)
+    whole_words(line, start, line.len() - end)
+}
+
+/// A range of bytes, enlarged to the words that it is in.
+fn whole_words(line: &str, start: usize, end: usize) -> (usize, usize) {
+    if start >= end {
+        return (start, end);
+    }
+    let ends = |c: char| c.is_whitespace() || matches!(c, '`' | ',' | '|');
+    let before = line.get(..start).and_then(|head| head.char_indices().rev().find(|(_, c)| ends(*c)));
+    let after = line.get(end..).and_then(|rest| rest.find(ends));
+    // What begins or ends between words is where it should be.
+    let inside = |at: usize| line.get(at..).and_then(|rest| rest.chars().next()).is_some_and(|c| !ends(c));
+    let start = if inside(start) { before.map_or(0, |(at, c)| at + c.len_utf8()) } else { start };
+    let last = line.get(..end).and_then(|head| head.chars().next_back());
+    let end = if last.is_some_and(|c| !ends(c)) { after.map_or(line.len(), |at| end + at) } else { end };
+    (start, end)
 }
 
 fn side(h: &mut Html, caption: &'static str, span: Option<Span>, map: &SourceMap, lines: &[Line<'_>]) {
@@ -177,14 +197,16 @@ mod tests {
     fn what_differs_is_marked_and_nothing_else() {
         for (line, other, marked) in [
             ("- `rm -R /etc`\n", "- `rm -R /etc/*`\n", ""),
-            ("- `rm -R /etc/*`", "- `rm -R /etc`", "/*"),
+            ("- `rm -R /etc/*`", "- `rm -R /etc`", "/etc/*"),
+            ("- `rm -R x`", "- `rm -r x`", "-R"),
+            ("`-a`, `-b`, `-c`", "`-a`, `-c`", "-b`, `-c"),
             ("abc", "", "abc"),
-            ("aé", "aè", "é"),
+            ("x aé", "x aè", "aé"),
             ("same", "same", ""),
             ("aa", "aaa", ""),
         ] {
             let (start, end) = differing(line, other);
-            assert_eq!(&line[start..end], marked, "{line:?} {other:?}");
+            assert_eq!(line.get(start..end), Some(marked), "{line:?} {other:?}");
         }
     }
 
