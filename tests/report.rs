@@ -15,6 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use browser_common::Browser;
+use polctl::compile::compile;
+use polctl::decide::{Decider, Setting, judge};
+use polctl::model::Surface;
+use polctl::parse::load;
+use polctl::source::{DirTree, SourceMap};
 use serde_json::Value;
 
 fn root(path: &str) -> PathBuf {
@@ -62,13 +67,26 @@ fn word(step: &Value) -> &str {
     step["verdict"].as_str().unwrap().split([':', ' ']).next().unwrap()
 }
 
+/// CPU time of a command in seconds, its own processes included.
+fn cpu(dir: &Path, args: &[&str]) -> f64 {
+    let line = "t=$( { TIMEFORMAT='%U %S'; time \"$@\" >/dev/null 2>&1; } 2>&1 ); echo \"$t\"";
+    let output = Command::new("bash")
+        .args(["-c", line, "bash", env!("CARGO_BIN_EXE_polctl")])
+        .args(args)
+        .current_dir(dir)
+        .output();
+    let text = String::from_utf8(output.unwrap_or_else(|e| panic!("this test needs bash: {e}")).stdout).unwrap();
+    text.split_whitespace().map(|n| n.replace(',', ".").parse::<f64>().unwrap()).sum()
+}
+
 #[test]
 fn the_history_of_the_fleet_has_the_stated_verdict_for_each_commit() {
     let dir = tempfile::tempdir().unwrap();
     let repository = dir.path().join("fleet");
-    fleet(&repository, 20);
-    let (code, text) = polctl(&repository, &["report", "--html", "../page.html", "-C", "policy", "--range", "v1..v12"]);
-    assert_eq!(code, 0, "{text}");
+    // Twelve versions, and 488 commits that change no policy.
+    fleet(&repository, 500);
+    let seconds = cpu(&repository, &["report", "--html", "../page.html", "-C", "policy", "--range", "v1..HEAD"]);
+    assert!(seconds < 10.0, "{seconds} s");
     let mut browser = Browser::start();
     browser.open(&dir.path().join("page.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
@@ -104,36 +122,6 @@ fn the_history_of_the_fleet_has_the_stated_verdict_for_each_commit() {
     assert!(
         browser.eval("document.querySelector('#history > p').textContent").as_str().unwrap().contains("19 commits")
     );
-}
-
-/// CPU time of a command in seconds, its own processes included.
-fn cpu(dir: &Path, args: &[&str]) -> f64 {
-    let line = "t=$( { TIMEFORMAT='%U %S'; time \"$@\" >/dev/null 2>&1; } 2>&1 ); echo \"$t\"";
-    let output = Command::new("bash")
-        .args(["-c", line, "bash", env!("CARGO_BIN_EXE_polctl")])
-        .args(args)
-        .current_dir(dir)
-        .output();
-    let text = String::from_utf8(output.unwrap_or_else(|e| panic!("this test needs bash: {e}")).stdout).unwrap();
-    text.split_whitespace().map(|n| n.replace(',', ".").parse::<f64>().unwrap()).sum()
-}
-
-#[test]
-fn five_hundred_commits_take_less_than_ten_seconds() {
-    let dir = tempfile::tempdir().unwrap();
-    let repository = dir.path().join("fleet");
-    fleet(&repository, 500);
-    let report = ["report", "--html", "../page.html", "-C", "policy"];
-    let with = cpu(&repository, &[&report[..], &["--range", "v1..HEAD"]].concat());
-    let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
-    assert!(page.contains("499 commits") && page.matches("data-commit").count() == 11);
-    // Tests are built with few optimisations; a released polctl takes half as long.
-    assert!(with < 10.0, "{with} s");
-    // What changes no policy costs nothing: the same page of the same steps without the others.
-    let without = dir.path().join("steps");
-    fleet(&without, 12);
-    let alone = cpu(&without, &[&report[..], &["--range", "v1..HEAD"]].concat());
-    assert!(with < 1.5 * alone + 1.0, "{with} s with 500 commits, {alone} s with 12");
 }
 
 /// A policy directory with one map of commands, below a repository.
@@ -192,7 +180,7 @@ fn a_history_with_holes_hides_no_widening() {
     }
     assert_eq!(steps[2]["wider"], serde_json::json!(["git log"]));
     assert_eq!(steps[4]["wider"], serde_json::json!(["git status"]));
-    assert!(steps[0]["meta"].as_str().unwrap().contains("\\u{202e}Maintainer<b>"), "{}", steps[0]["meta"]);
+    assert!(steps[0]["meta"].as_str().unwrap().contains("\\u{202e}Maintainerb"), "{}", steps[0]["meta"]);
     // From a commit that cannot be read nothing can be compared: that is no pass.
     let (code, steps) = steps_of(at, "broken..HEAD");
     assert_eq!((code, word(&steps[0]), steps[0]["verdict"].as_str()), (3, "no", Some("no verdict")));
@@ -317,6 +305,8 @@ const EVERYDAY: &[(&str, [u8; 3])] = &[
     ("git switch -c fix/login", [2, 1, 1]),
     ("git fetch origin", [2, 1, 1]),
     ("cargo fmt", [2, 1, 1]),
+    ("git status > /srv/agents/app/notes.txt", [2, 1, 1]),
+    ("git status > /etc/motd", [2, 2, 2]),
     ("git commit --amend --no-edit", [2, 2, 2]),
     ("cargo test", [2, 2, 2]),
     ("npm install", [2, 2, 2]),
@@ -351,6 +341,25 @@ const EVERYDAY: &[(&str, [u8; 3])] = &[
     ("sudo bash", [4, 4, 4]),
 ];
 
+/// The everyday lines that a set decides otherwise than it should.
+fn wrong(policy: &Path, profile: usize) -> Vec<String> {
+    let mut map = SourceMap::new();
+    let set = load(&DirTree::new(policy, None), &mut map, &mut Vec::new()).unwrap().unwrap();
+    let compiled = compile(set, Vec::new());
+    let (zones, trusted_dirs) = (compiled.set.config.zones.matcher(), &compiled.set.config.trusted_dirs);
+    let cwd = Some("/srv/agents/app");
+    let setting = Setting { trusted_dirs, zones: &zones, cwd, agent: "agent", host: "host", external: false };
+    let mut decider = Decider::new(&compiled, &map);
+    let mut out = Vec::new();
+    for (line, tiers) in EVERYDAY {
+        let tier = judge(&mut decider, Surface::Commands, line, &setting).unwrap().tier.unwrap_or(4);
+        if tier != tiers[profile] {
+            out.push(format!("{line}: {tier}"));
+        }
+    }
+    out
+}
+
 #[test]
 fn the_first_sets_are_green_and_decide_everyday_lines() {
     for (at, profile) in ["reader", "builder", "operator"].into_iter().enumerate() {
@@ -360,16 +369,7 @@ fn the_first_sets_are_green_and_decide_everyday_lines() {
         let policy = dir.path().join("new/policy");
         let (code, text) = polctl(&policy, &["check", "--initial", "--deny", "warnings"]);
         assert_eq!((code, text.as_str()), (0, "polctl check: ok: no errors"), "{profile}");
-        let mut wrong = Vec::new();
-        for (line, tiers) in EVERYDAY {
-            let (_, text) =
-                polctl(dir.path(), &["explain", "--json", "-p", "new/policy", "--cwd", "/srv/agents/app", line]);
-            let answer: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{line}: {e}: {text}"));
-            let tier = answer["lines"][0]["tier"].as_u64().unwrap_or(4);
-            if tier != u64::from(tiers[at]) {
-                wrong.push(format!("{line}: {tier}"));
-            }
-        }
+        let wrong = wrong(&policy, at);
         assert!(wrong.is_empty(), "{profile}: {wrong:#?}");
         // Each rule shows what it is for.
         let (code, _) = polctl(&policy, &["report", "--html", "page.html"]);
@@ -389,8 +389,9 @@ fn a_workspace_is_where_lines_may_write() {
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(answer["lines"][0]["tier"], tier, "{cwd}: {text}");
     }
-    let (code, text) = polctl(dir.path(), &["init", "--yes", "--dir", "q", "--workspace", "/"]);
+    let (code, text) = polctl(dir.path(), &["init", "--profile", "builder", "--dir", "q", "--workspace", "/"]);
     assert_eq!((code, dir.path().join("q").exists()), (2, false), "{text}");
+    assert_eq!(polctl(dir.path(), &["init", "--yes", "--dir", "q", "--workspace", "/w"]).0, 2, "readers write nowhere");
 }
 
 #[test]
@@ -415,4 +416,55 @@ fn init_never_overwrites_and_never_guesses() {
     assert_eq!(polctl(empty.path(), &["init", "--yes"]).0, 0);
     assert!(empty.path().join("CLAUDE_CMDS.md").is_file() && !empty.path().join("SUDO.md").exists());
     assert_eq!(polctl(empty.path(), &["init", "--yes"]).0, 2, "the second time");
+}
+
+/// Answers for `polctl init` on a terminal; what it showed and its exit code.
+fn answered(dir: &Path, answers: &str) -> (i32, String) {
+    const TERMINAL: &str = "
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], 'init'])
+shown = b''
+answers = sys.argv[2].split(',')
+while True:
+    try:
+        some = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not some:
+        break
+    shown += some
+    if answers and shown.rstrip().endswith(b']:'):
+        os.write(terminal, (answers.pop(0) + '\\n').encode())
+        shown += b' '
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+    let output = Command::new("python3")
+        .args(["-c", TERMINAL, env!("CARGO_BIN_EXE_polctl"), answers])
+        .current_dir(dir)
+        .output()
+        .unwrap_or_else(|e| panic!("this test needs python3: {e}"));
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn on_a_terminal_init_asks_and_takes_no_for_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    for (answers, code) in [("builder,~/work,no", 2), ("everything", 2), ("builder,/,yes", 2)] {
+        let (exit, shown) = answered(dir.path(), answers);
+        assert_eq!((exit, std::fs::read_dir(dir.path()).unwrap().count()), (code, 0), "{answers}: {shown}");
+    }
+    let (exit, shown) = answered(dir.path(), "operator,~/work,");
+    assert_eq!(exit, 0, "{shown}");
+    for part in [
+        "reader    look at code",
+        "Where do agents work?",
+        "Write CLAUDE_CMDS.md, SUDO.md, proxy.md, polctl.yaml into",
+        "Next:",
+    ] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    assert!(std::fs::read_to_string(dir.path().join("polctl.yaml")).unwrap().contains("\"~/work/**\""));
 }

@@ -331,7 +331,7 @@ pub struct InitArgs {
     /// Where to write; made where it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Where agents may write without a question (`/srv/agents`, `~/work`) [default: `/srv/agents`]
+    /// For builders and operators: where lines may write without a question [default: `/srv/agents`]
     #[arg(long, value_name = "PATH")]
     pub workspace: Option<String>,
     /// Ask nothing: what is not given is the default (`reader`)

@@ -31,7 +31,14 @@ pub(super) fn run(args: &InitArgs) -> Result<u8, Failure> {
         }
     };
     let workspace = match &args.workspace {
+        Some(_) if profile == Profile::Reader => {
+            return Err(Failure::usage(
+                "agents that only read have no workspace",
+                "leave out `--workspace`, or choose `--profile builder`; nothing was written",
+            ));
+        }
         Some(given) => given.clone(),
+        None if profile == Profile::Reader => WORKSPACE.to_owned(),
         None if asks => ask("Where do agents work? Without a question they write files only there", WORKSPACE)?,
         None => WORKSPACE.to_owned(),
     };
@@ -120,7 +127,12 @@ fn files(profile: Profile, set: &str, workspace: &str) -> Vec<(&'static str, Str
         out.push(("proxy.md", include_str!("text/proxy.md").to_owned()));
     }
     let names: Vec<&str> = out.iter().map(|(name, _)| *name).collect();
+    let zones = match profile {
+        Profile::Reader => include_str!("text/zones-reader.yaml"),
+        Profile::Builder | Profile::Operator => include_str!("text/zones.yaml"),
+    };
     let config = include_str!("text/config.yaml")
+        .replace("@ZONES@", zones)
         .replace("@SET@", set)
         .replace("@POLICIES@", &names.join(", "))
         .replace("@WORKSPACE@", workspace);
@@ -132,7 +144,7 @@ fn files(profile: Profile, set: &str, workspace: &str) -> Vec<(&'static str, Str
 fn commands(profile: Profile) -> String {
     let about = match profile {
         Profile::Reader => {
-            "This set is for agents that read and answer. Nothing that changes a file runs without a person."
+            "This set is for agents that read and answer. Nothing that changes a file runs without a person,\nexcept below /tmp."
         }
         Profile::Builder => {
             "This set is for agents that change code: they read, edit in their workspace, stage and commit. What\nleaves the machine, and what runs code of others, is for a sandbox or a person."

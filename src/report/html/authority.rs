@@ -6,7 +6,7 @@ use super::data::{Page, RuleView, SettingView, SubjectView, SurfaceView};
 use super::writer::Html;
 use crate::report::groups::decision;
 use crate::report::summary::plural;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Span};
 
 /// Rules of a tier up to which they are shown without being asked for.
 const FEW: usize = 12;
@@ -160,13 +160,20 @@ fn subject(h: &mut Html, subject: &SubjectView, map: &SourceMap) {
                     });
                     h.el("span", &[("class", "place")], |h| h.code(&map.line_ref(entry.span)));
                 });
-                let text = map.text(entry.span.file).get(entry.span.start..entry.span.end).unwrap_or("");
+                let text = to_line_end(map, entry.span);
                 for line in text.lines().take(ENTRY_LINES) {
                     h.el("p", &[("class", "conditions")], |h| h.code(line.trim()));
                 }
             });
         }
     });
+}
+
+/// A span's text with the rest of its last line: brackets that close are no part of a value's place.
+fn to_line_end(map: &SourceMap, span: Span) -> &str {
+    let whole = map.text(span.file);
+    let end = whole.get(span.end..).and_then(|rest| rest.find('\n')).map_or(whole.len(), |at| span.end + at);
+    whole.get(span.start..end).unwrap_or("")
 }
 
 fn risk_class(tier: &str) -> &'static str {
