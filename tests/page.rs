@@ -183,6 +183,34 @@ fn nothing_that_comes_from_outside_has_an_effect() {
     assert_eq!(seen, HOSTILE.len());
 }
 
+/// Markup that got in by some mistake would still do nothing: the page's own policy refuses it.
+#[test]
+fn the_page_allows_its_own_script_and_style_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = written("plain", &dir);
+    let page = std::fs::read_to_string(&file).unwrap();
+    let injected = "<script>window.hacked = 1</script><script src=other.js></script><img src=x.png onerror='window.hacked = 2'>\
+        <style>h1 { display: none }</style><p id=styled style='position: fixed'>x</p><iframe src=other.html></iframe>\
+        <form action=other.html><button id=send>x</button></form><base href='https://example.com/'></main>";
+    std::fs::write(&file, page.replace("</main>", injected)).unwrap();
+    for other in ["other.js", "other.html", "x.png"] {
+        std::fs::write(dir.path().join(other), "window.hacked = 3; window.parent.hacked = 4").unwrap();
+    }
+    let mut browser = Browser::start();
+    browser.open(&file);
+    assert!(!browser.complaints().is_empty(), "the browser says what it refused");
+    assert_eq!(browser.eval("window.hacked ?? null"), serde_json::Value::Null);
+    assert_eq!(browser.eval("document.querySelector('h1').checkVisibility()"), true);
+    assert_eq!(browser.eval("getComputedStyle(document.getElementById('styled')).position"), "static");
+    assert_eq!(browser.eval("document.querySelector('iframe').contentDocument?.body?.innerText ?? ''"), "");
+    assert!(browser.eval("document.baseURI").as_str().unwrap().starts_with("file:"));
+    browser.eval("document.getElementById('send').click()");
+    browser.eval("new Promise((done) => setTimeout(done, 100))");
+    assert!(browser.eval("location.href").as_str().unwrap().ends_with("/page.html"));
+    // The page's own script still works.
+    assert_eq!(browser.eval("document.querySelector('.controls').hidden"), false);
+}
+
 #[test]
 fn text_that_is_painted_outside_its_line_does_not_reach_another() {
     let dir = tempfile::tempdir().unwrap();

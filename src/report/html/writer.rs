@@ -97,7 +97,7 @@ impl Html {
         });
     }
 
-    /// A number as markup: the only thing beside text that is not a literal.
+    /// A short text with a class.
     pub(super) fn badge(&mut self, class: &'static str, text: &str) {
         self.el("span", &[("class", class)], |h| h.text(text));
     }
