@@ -120,7 +120,7 @@ fn the_history_of_the_fleet_has_the_stated_verdict_for_each_commit() {
     let count = |words: &[&str]| steps.iter().filter(|step| words.contains(&word(step))).count();
     assert_eq!(bars, format!("{},{}", count(&["widening", "mixed"]), count(&["narrowing", "mixed"])));
     assert!(
-        browser.eval("document.querySelector('#history > p').textContent").as_str().unwrap().contains("19 commits")
+        browser.eval("document.querySelector('#history > p').textContent").as_str().unwrap().contains("499 commits")
     );
 }
 
