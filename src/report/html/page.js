@@ -23,7 +23,8 @@
 
   const holds = (part) => part.querySelector("[data-row]");
   const apply = () => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    // `tier 3` is one word: a 3 alone stands in many line numbers.
+    const words = filter.value.toLowerCase().match(/tier \d|\S+/g) ?? [];
     let count = 0;
     for (const { row, text } of rows) {
       const matches = words.every((word) => text.includes(word));
