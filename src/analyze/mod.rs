@@ -7,6 +7,7 @@ mod alike;
 mod capability;
 mod compare;
 mod configuration;
+mod coverage;
 pub mod exact;
 mod explain;
 mod inventory;
@@ -21,6 +22,7 @@ mod typed;
 
 pub use capability::{Enforcement, enforcement, lint_capabilities, validate_capabilities, within};
 pub use compare::{Change, Changes, Open, Side, newly_allowed};
+pub use coverage::{Coverage, Sampled, coverage};
 pub use lint::lint;
 pub use overview::overview;
 pub use plain::diff_plain;

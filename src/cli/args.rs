@@ -41,6 +41,15 @@ pub enum Command {
     /// LINE is one argument: `polctl explain 'git push -f'`. For the other surfaces name the surface
     /// first: `polctl explain egress 'GET https://api.example.com/'`, `polctl explain sudo 'systemctl restart x'`.
     Explain(ExplainArgs),
+    /// Write a page to look at: authority, changes with their witnesses, history
+    ///
+    /// One HTML file that fetches nothing. The exit code is that of `polctl check` with the same
+    /// base; with `--range` it is 3 where a commit of the range has no verdict.
+    Report(ReportArgs),
+    /// Write a first policy set
+    ///
+    /// Asks on a terminal what is not given. Writes nothing over anything.
+    Init(InitArgs),
     /// Decide a tool call of an agent: a `PreToolUse` hook that reads its event on standard input
     ///
     /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
@@ -329,6 +338,54 @@ pub struct ExplainArgs {
     /// The same as `--format json`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, ClapArgs)]
+pub struct ReportArgs {
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub html: PathBuf,
+    /// The policy directory (with polctl.yaml)
+    #[arg(long, short = 'C', default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// What to compare with: a git revision (HEAD~1, origin/main) or a directory
+    #[arg(long, value_name = "REF|DIR")]
+    pub base: Option<String>,
+    /// Also tell what became possible when, commit by commit (`v1.0..HEAD`)
+    #[arg(long, value_name = "A..B")]
+    pub range: Option<String>,
+    /// Engine.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, ClapArgs)]
+pub struct InitArgs {
+    /// What agents are to do here
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// Where to write; made where it is missing
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// For builders and operators: where lines may write without a question [default: `/srv/agents`]
+    #[arg(long, value_name = "PATH")]
+    pub workspace: Option<String>,
+    /// Ask nothing: what is not given is the default (`reader`)
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// First policy sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Agents read and answer; nothing is changed, nothing leaves the machine
+    Reader,
+    /// Agents change code in a workspace, build, test and commit; reading of the web is listed
+    Builder,
+    /// As builder, and they look after services, with a short list of sudo commands
+    Operator,
 }
 
 /// Arguments of `hook`.

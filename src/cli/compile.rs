@@ -255,7 +255,7 @@ fn write_all(dir: &Path, files: &BTreeMap<String, String>) -> Result<(), Failure
 }
 
 /// Temporary files that end as ordinary ones: what the process' mask allows, not the owner alone.
-fn readable() -> tempfile::Builder<'static, 'static> {
+pub(super) fn readable() -> tempfile::Builder<'static, 'static> {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]

@@ -17,6 +17,7 @@ mod envelope;
 mod explain;
 mod gate;
 mod hook;
+mod init;
 mod keys;
 mod man;
 mod outcome;
@@ -25,6 +26,7 @@ mod places;
 mod policy_gate;
 mod programs;
 mod retention;
+mod report;
 mod rule;
 mod session;
 mod sign;
@@ -73,6 +75,8 @@ pub fn run() -> ExitCode {
         Command::Diff(diff) => diff::run(diff),
         Command::Compile(compile) => compile::run(compile),
         Command::Explain(explain) => explain::run(explain),
+        Command::Report(report) => report::run(report),
+        Command::Init(init) => init::run(init),
         Command::Hook(hook) => hook::run(hook),
         Command::Programs(programs) => programs::run(programs),
         Command::Sign(sign) => sign::run(sign, &policy_gate::PolicyGate),

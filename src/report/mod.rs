@@ -8,6 +8,7 @@ mod census;
 mod explain;
 mod github;
 mod groups;
+mod html;
 mod human;
 mod inert;
 mod json;
@@ -24,6 +25,10 @@ pub use census::{
 };
 pub use explain::{ExplainedLine, ExplainedPart, ExplainedReason, explain_human, explain_json};
 pub use github::github;
+pub use html::{
+    EntryView, HistoryView, Instance, Page, RuleView, SettingView, Step, StepOutcome, SubjectView, SurfaceView,
+    headline, html,
+};
 pub use human::human;
 pub use json::json;
 pub use markdown::{MAX_COMMENT_BYTES, markdown};

@@ -73,6 +73,11 @@ impl GitTree {
         &self.commit
     }
 
+    /// Path of the policy directory inside the repository, empty or ending in `/`.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Mode, type and object id of the entry at `path`.
     fn entry(&self, path: &str) -> Result<Option<(String, String)>, SourceError> {
         let full = format!("{}{path}", self.prefix);
@@ -228,7 +233,7 @@ impl Tree for GitTree {
 }
 
 /// The message for a missing base: what to do differs when the clone is shallow.
-fn no_revision(dir: &Path, revision: &str) -> SourceError {
+pub(super) fn no_revision(dir: &Path, revision: &str) -> SourceError {
     let shallow = git(dir, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|out| out.starts_with(b"true"));
     let help = if shallow {
         "this clone is shallow and does not hold the base: fetch more history first \
@@ -269,8 +274,37 @@ fn refuse_displaced(dir: &Path) -> Result<(), SourceError> {
 }
 
 /// Runs one read-only plumbing command and returns its standard output.
-fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
+pub(super) fn git(dir: &Path, args: &[&str]) -> Result<Vec<u8>, SourceError> {
     git_with_warnings(dir, args).map(|(stdout, _)| stdout)
+}
+
+/// `git` in `dir`, set up so that it reads and starts nothing.
+pub(super) fn command(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        // Ownership matters to git because of what a repository's configuration can start;
+        // these commands start nothing. Wildcards are honoured only from the command line.
+        // A bare repository among the policy files is not the repository that they are in.
+        .args(["-c", "safe.directory=*", "-c", "safe.bareRepository=explicit"])
+        .args(["-c", "core.fsmonitor=false", "-c", "core.warnAmbiguousRefs=true", "-C"])
+        .arg(dir)
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
+    command
+}
+
+pub(super) fn cannot_start(error: &std::io::Error) -> SourceError {
+    SourceError::Git {
+        message: format!("cannot start `git`: {error}"),
+        help: "install git, or compare directories instead of revisions".into(),
+    }
 }
 
 /// The same, with what it said on standard error.
@@ -280,28 +314,7 @@ fn git_with_warnings(dir: &Path, args: &[&str]) -> Result<(Vec<u8>, String), Sou
 
 /// The same, with something on standard input.
 fn git_with_input(dir: &Path, args: &[&str], input: Stdio) -> Result<(Vec<u8>, String), SourceError> {
-    let output = Command::new("git")
-        // Ownership matters to git because of what a repository's configuration can start;
-        // these commands start nothing. Wildcards are honoured only from the command line.
-        // A bare repository among the policy files is not the repository that they are in.
-        .args(["-c", "safe.directory=*", "-c", "safe.bareRepository=explicit"])
-        .args(["-c", "core.fsmonitor=false", "-c", "core.warnAmbiguousRefs=true", "-C"])
-        .arg(dir)
-        .args(args)
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("LC_ALL", "C")
-        .stdin(input)
-        .output()
-        .map_err(|e| SourceError::Git {
-            message: format!("cannot start `git`: {e}"),
-            help: "install git, or compare directories instead of revisions".into(),
-        })?;
+    let output = command(dir).args(args).stdin(input).output().map_err(|error| cannot_start(&error))?;
     if output.status.success() {
         return Ok((output.stdout, String::from_utf8_lossy(&output.stderr).into_owned()));
     }

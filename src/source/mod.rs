@@ -1,13 +1,16 @@
 //! Loading: bytes with size caps, positions, and the two places policy can come from.
 //!
-//! Owns the source map (every text that a finding may point into), the directory reader and
-//! the git reader. It hands out text exactly as it was read; it never interprets it, and
+//! Owns the source map (every text that a finding may point into), the directory reader, the
+//! git reader and the reader of a range of commits. It hands out text exactly as it was read; it never interprets it, and
 //! never cuts: what is over a cap is an error.
 
 mod git;
+mod history;
+mod objects;
 mod tree;
 
 pub use git::GitTree;
+pub use history::{Commit, CommitTree, History, MAX_COMMITS};
 pub use tree::{DirTree, SourceError, Tree, is_plain_relative};
 
 /// Largest policy file that is read, in bytes. Over it is an error, never a cut.

@@ -172,7 +172,7 @@ fn says_nothing_of_its_own(rule: &Rule) -> bool {
 }
 
 /// A request on behalf of the rule's own agents, machines and users.
-fn on_behalf_of(rule: &Rule, mut request: Request) -> Request {
+pub(super) fn on_behalf_of(rule: &Rule, mut request: Request) -> Request {
     let agent = rule.agents.first();
     let host = rule.hosts.first();
     match &mut request {

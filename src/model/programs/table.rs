@@ -130,6 +130,8 @@ pub struct TableError {
 pub struct ProgramTable<'a> {
     text: &'a str,
     stanzas: Vec<Stanza<'a>>,
+    /// Positions of stanzas by name: a comparison asks some ten thousand times.
+    by_name: OnceLock<HashMap<&'a str, usize>>,
 }
 
 /// A stanza, found and perhaps read.
@@ -164,7 +166,7 @@ impl<'a> ProgramTable<'a> {
                 read: OnceLock::new(),
             })
             .collect();
-        ProgramTable { text, stanzas }
+        ProgramTable { text, stanzas, by_name: OnceLock::new() }
     }
 
     /// The table's text.
@@ -173,7 +175,12 @@ impl<'a> ProgramTable<'a> {
     }
 
     fn find(&self, name: &str) -> Option<&Stanza<'a>> {
-        self.stanzas.iter().find(|stanza| stanza.names().any(|own| own == name))
+        let by_name = self.by_name.get_or_init(|| {
+            // Of two stanzas with one name the first counts.
+            let named = self.stanzas.iter().enumerate().rev();
+            named.flat_map(|(at, stanza)| stanza.names().map(move |name| (name, at))).collect()
+        });
+        by_name.get(name).and_then(|at| self.stanzas.get(*at))
     }
 
     /// The line (1-based) on which a stanza begins.
