@@ -9,7 +9,7 @@
 //! Data flows one way. [`source`] knows bytes and positions, [`parse`] turns text into
 //! values of [`model`] and findings of [`diag`], [`compile`] turns the model into Cedar,
 //! [`analyze`] compares two compiled sets, [`decide`] asks Cedar about one request, and
-//! [`report`] renders, [`sign`] signs and verifies bytes. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
+//! [`report`] renders, [`sign`] signs and verifies bytes, [`import`] turns the rules of other tools into ours. [`cli`] is the only place that prints. `docs/ARCHITECTURE.md` has
 //! the longer story.
 
 pub mod analyze;
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod compile;
 pub mod decide;
 pub mod diag;
+pub mod import;
 pub mod model;
 pub mod parse;
 pub mod report;

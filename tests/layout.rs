@@ -50,7 +50,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["source", "diag", "model", "compile", "decide"]),
     ("report", &["source", "diag"]),
     ("sign", &[]),
-    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign"]),
+    // Reads other formats into rows of the model; of `parse` it takes the reader of YAML.
+    ("import", &["source", "diag", "model", "parse"]),
+    ("cli", &["source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "sign", "import"]),
 ];
 
 #[test]

@@ -15,6 +15,7 @@ mod envelope;
 mod explain;
 mod gate;
 mod hook;
+mod import;
 mod keys;
 mod outcome;
 mod output;
@@ -69,6 +70,7 @@ pub fn run() -> ExitCode {
         Command::Compile(compile) => compile::run(compile),
         Command::Explain(explain) => explain::run(explain),
         Command::Hook(hook) => hook::run(hook),
+        Command::Import(import) => import::run(import),
         Command::Programs(programs) => programs::run(programs),
         Command::Sign(sign) => sign::run(sign, &policy_gate::PolicyGate),
         Command::Verify(verify) => verify::run(verify, &policy_gate::PolicyGate),

@@ -14,7 +14,7 @@ mod shell;
 mod text;
 mod tier_map;
 mod words;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use config::unverified_envelope_name;
 pub(crate) use egress_pattern::parse_url;
