@@ -17,8 +17,7 @@
 
 use super::json::{self, Kind, Node};
 use super::text::{End, Sign, TextPattern, stars};
-use super::{Files, Imported, Loss, rows, unreadable};
-use crate::diag::Finding;
+use super::{Files, Imported, Loss, Problem, rows, unreadable};
 use crate::model::{CommandPattern, Glob, HostPattern, PathPattern, SetTerm, Surface, Tier, When, canonical_host};
 use crate::source::Span;
 
@@ -41,7 +40,7 @@ struct Rule {
     span: Span,
 }
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut scopes = Vec::new();
     let mut problems = Vec::new();
@@ -82,7 +81,7 @@ pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
 }
 
 /// The rules of one scope.
-fn read(scope: &Node, out: &mut Imported, problems: &mut Vec<Finding>) -> Vec<Rule> {
+fn read(scope: &Node, out: &mut Imported, problems: &mut Vec<Problem>) -> Vec<Rule> {
     let mut rules = Vec::new();
     if !matches!(scope.kind, Kind::Map(_)) {
         problems.push(unreadable(scope.span, "settings are an object", "write `{\"permissions\": {…}}`"));
@@ -96,7 +95,7 @@ fn read(scope: &Node, out: &mut Imported, problems: &mut Vec<Finding>) -> Vec<Ru
                     match rule(text, kindness, span) {
                         Some(rule) => rules.push(rule),
                         None => {
-                            out.note(span, Loss::Unconsulted, format!("`{text}` is no `Tool` or `Tool(specifier)`"))
+                            out.note(span, Loss::Unconsulted, format!("`{text}` is no `Tool` or `Tool(specifier)`"));
                         }
                     }
                 }
@@ -212,7 +211,7 @@ fn web(rule: &Rule, unmatched: Tier, out: &mut Imported) {
     let Some(specifier) = rule.specifier.as_deref() else {
         match rule.kindness {
             Kindness::Allow => {
-                out.note(rule.span, Loss::LeftOut, "an allowance names its hosts, and this one is for all")
+                out.note(rule.span, Loss::LeftOut, "an allowance names its hosts, and this one is for all");
             }
             Kindness::Ask | Kindness::Deny => {
                 let map = out.map(Surface::Egress, unmatched);

@@ -14,8 +14,7 @@
 //! - What no rule matches is left to the client's own judgement, which asks unless it knows the command to be harmless.
 
 use super::starlark::{self, Call, Node, Value};
-use super::{Files, Imported, Loss, rows, unreadable};
-use crate::diag::Finding;
+use super::{Files, Imported, Loss, Problem, rows, unreadable};
 use crate::model::{CommandPattern, Glob, HostPattern, Piece, Scheme, Surface, Tier};
 use crate::source::Span;
 
@@ -28,7 +27,7 @@ struct Rule {
     span: Span,
 }
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     let (mut rules, mut hosts, mut network) = (Vec::new(), Vec::new(), Vec::new());
@@ -64,26 +63,26 @@ pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
     Ok(out)
 }
 
-fn text(node: &Node) -> Result<&str, Finding> {
+fn text(node: &Node) -> Result<&str, Problem> {
     match &node.value {
         Value::Text(text) => Ok(text),
         _ => Err(unreadable(node.span, "a text is expected here", "write it in quotes")),
     }
 }
 
-fn texts(node: &Node) -> Result<Vec<String>, Finding> {
+fn texts(node: &Node) -> Result<Vec<String>, Problem> {
     match &node.value {
         Value::List(items) => items.iter().map(|item| text(item).map(str::to_owned)).collect(),
         _ => Err(unreadable(node.span, "a list of texts is expected here", "write `[\"git\", \"status\"]`")),
     }
 }
 
-fn required<'a>(call: &'a Call, name: &str, position: usize) -> Result<&'a Node, Finding> {
+fn required<'a>(call: &'a Call, name: &str, position: usize) -> Result<&'a Node, Problem> {
     let help = "without it the source does not load the file";
     call.get(name, position).ok_or_else(|| unreadable(call.span, format!("`{}` has no `{name}`", call.function), help))
 }
 
-fn decision(node: Option<&Node>) -> Result<Tier, Finding> {
+fn decision(node: Option<&Node>) -> Result<Tier, Problem> {
     let Some(node) = node.filter(|node| node.value != Value::Other) else { return Ok(rows::tier(rows::ALLOW)) };
     match text(node)? {
         "allow" => Ok(rows::tier(rows::ALLOW)),
@@ -97,7 +96,7 @@ fn decision(node: Option<&Node>) -> Result<Tier, Finding> {
     }
 }
 
-fn prefix_rule(call: &Call) -> Result<Rule, Finding> {
+fn prefix_rule(call: &Call) -> Result<Rule, Problem> {
     let node = required(call, "pattern", 0)?;
     let Value::List(items) = &node.value else {
         return Err(unreadable(node.span, "the pattern is no list", "write `[\"git\", \"status\"]`"));
@@ -124,7 +123,7 @@ fn prefix_rule(call: &Call) -> Result<Rule, Finding> {
 }
 
 /// An example of a rule, against that rule alone.
-fn self_test(rule: &Rule, example: &Node, wanted: bool) -> Result<(), Finding> {
+fn self_test(rule: &Rule, example: &Node, wanted: bool) -> Result<(), Problem> {
     let help =
         "the source does not load a file whose example fails, so neither the rule nor the example can be trusted";
     let words = match &example.value {
@@ -153,7 +152,7 @@ impl Rule {
 }
 
 /// A program and the paths that count as it.
-fn host_executable(call: &Call) -> Result<(String, Vec<String>), Finding> {
+fn host_executable(call: &Call) -> Result<(String, Vec<String>), Problem> {
     Ok((text(required(call, "name", 0)?)?.to_owned(), texts(required(call, "paths", 1)?)?))
 }
 
@@ -229,7 +228,7 @@ struct Network {
     span: Span,
 }
 
-fn network_rule(call: &Call) -> Result<Network, Finding> {
+fn network_rule(call: &Call) -> Result<Network, Problem> {
     let protocol = required(call, "protocol", 1)?;
     let scheme = match text(protocol)? {
         "http" => Some(Scheme::Http),

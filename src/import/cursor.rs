@@ -8,12 +8,11 @@
 use super::json::{self, Node};
 use super::ordered::{self, Effect, Ruling};
 use super::text::{End, Sign, TextPattern, stars};
-use super::{Files, Imported, Loss, rows};
-use crate::diag::Finding;
+use super::{Files, Imported, Loss, Problem, rows};
 use crate::model::{HostPattern, Surface, Tier, canonical_host};
 use crate::source::Span;
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     let mut nodes = Vec::new();

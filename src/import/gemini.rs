@@ -16,8 +16,7 @@
 use super::json::{Kind, Node};
 use super::ordered::{self, Effect, Ruling};
 use super::text::{End, Sign, TextPattern};
-use super::{Files, Imported, Loss, toml, unreadable};
-use crate::diag::Finding;
+use super::{Files, Imported, Loss, Problem, toml, unreadable};
 use crate::source::Span;
 
 const SHELL: &str = "run_shell_command";
@@ -28,7 +27,7 @@ struct Rule {
     ruling: Ruling,
 }
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     let mut rules = Vec::new();
@@ -54,7 +53,7 @@ pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
         return Err(problems);
     }
     // Where two are as strong, the stricter one goes first.
-    rules.sort_by(|a, b| (b.strength, b.ruling.effect).cmp(&(a.strength, a.ruling.effect)));
+    rules.sort_by_key(|rule| std::cmp::Reverse((rule.strength, rule.ruling.effect)));
     let rulings: Vec<Ruling> = rules.into_iter().map(|rule| rule.ruling).collect();
     if let Some(span) = whole {
         ordered::commands(&rulings, (Effect::Ask, span), &mut out);
@@ -71,7 +70,7 @@ fn texts(node: Option<&Node>) -> Vec<String> {
     }
 }
 
-fn rule(node: &Node, tier: usize, rules: &mut Vec<Rule>, out: &mut Imported) -> Result<(), Finding> {
+fn rule(node: &Node, tier: usize, rules: &mut Vec<Rule>, out: &mut Imported) -> Result<(), Problem> {
     let decision = node.get("decision").and_then(Node::text);
     let effect = match decision {
         Some("allow") => Effect::Allow,

@@ -3,8 +3,7 @@
 //! Reads into a tree with spans. Keys that stand twice are kept both, in order; what that means
 //! is the format's business.
 
-use super::unreadable;
-use crate::diag::Finding;
+use super::{Problem, unreadable};
 use crate::source::{FileId, Span};
 
 /// Deepest nesting that is read.
@@ -62,7 +61,7 @@ impl Node {
     /// # Errors
     ///
     /// It is no list of texts.
-    pub(super) fn texts(&self, what: &str) -> Result<Vec<(&str, Span)>, Finding> {
+    pub(super) fn texts(&self, what: &str) -> Result<Vec<(&str, Span)>, Problem> {
         let Kind::List(items) = &self.kind else {
             return Err(unreadable(self.span, format!("{what} is no list"), "write a list of texts"));
         };
@@ -89,7 +88,7 @@ struct Reader<'a> {
 /// # Errors
 ///
 /// Where the text stops being JSON.
-pub(super) fn read(file: FileId, text: &str) -> Result<Node, Finding> {
+pub(super) fn read(file: FileId, text: &str) -> Result<Node, Problem> {
     let mut reader = Reader { file, text, at: 0 };
     reader.blank()?;
     let node = reader.value(0)?;
@@ -110,14 +109,14 @@ impl Reader<'_> {
         self.rest().chars().next()
     }
 
-    fn fail(&self, message: &str) -> Finding {
+    fn fail(&self, message: &str) -> Problem {
         let end = self.at + self.peek().map_or(0, char::len_utf8);
         let span = Span::new(self.file, self.at, end);
         unreadable(span, format!("this is no JSON: {message}"), "comments and commas before a closing bracket are fine")
     }
 
     /// Goes over blanks and comments.
-    fn blank(&mut self) -> Result<(), Finding> {
+    fn blank(&mut self) -> Result<(), Problem> {
         loop {
             let rest = self.rest();
             let skipped = if rest.starts_with(|c: char| c.is_whitespace() || c == '\u{feff}') {
@@ -141,7 +140,7 @@ impl Reader<'_> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Finding> {
+    fn value(&mut self, depth: usize) -> Result<Node, Problem> {
         if depth > MAX_DEPTH {
             return Err(self.fail("it is nested too deep"));
         }
@@ -155,7 +154,7 @@ impl Reader<'_> {
         Ok(Node { kind, span: Span::new(self.file, start, self.at) })
     }
 
-    fn word(&mut self) -> Result<Kind, Finding> {
+    fn word(&mut self) -> Result<Kind, Problem> {
         let end =
             self.rest().find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(self.rest().len());
         let word = self.rest().get(..end).unwrap_or("").to_owned();
@@ -172,7 +171,7 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Kind, Finding> {
+    fn list(&mut self, depth: usize) -> Result<Kind, Problem> {
         let mut items = Vec::new();
         self.take('[');
         loop {
@@ -188,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Kind, Finding> {
+    fn map(&mut self, depth: usize) -> Result<Kind, Problem> {
         let mut entries = Vec::new();
         self.take('{');
         loop {
@@ -213,7 +212,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Finding> {
+    fn string(&mut self) -> Result<String, Problem> {
         self.take('"');
         let mut out = String::new();
         loop {
@@ -229,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Finding> {
+    fn escape(&mut self) -> Result<char, Problem> {
         let Some(c) = self.peek() else { return Err(self.fail("a text without its end")) };
         self.at += c.len_utf8();
         Ok(match c {
@@ -254,7 +253,7 @@ impl Reader<'_> {
         })
     }
 
-    fn unit(&mut self) -> Result<u32, Finding> {
+    fn unit(&mut self) -> Result<u32, Problem> {
         let code = self.rest().get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
         let code = code.ok_or_else(|| self.fail("four hexadecimal digits are expected here"))?;
         self.at += 4;
@@ -267,7 +266,7 @@ mod tests {
     use super::*;
     use crate::source::SourceMap;
 
-    fn parse(text: &str) -> Result<Node, Finding> {
+    fn parse(text: &str) -> Result<Node, Problem> {
         let mut map = SourceMap::new();
         let file = map.add("a.json", None, text);
         read(file, map.text(file))

@@ -281,13 +281,16 @@ pub fn import(format: Format, files: &mut Files<'_>, options: &Options) -> Resul
         Format::Gemini => gemini::import(files),
         Format::Cursor => cursor::import(files),
         Format::Opencode => opencode::import(files),
-        Format::Markdown => prose::import(files),
-    }?;
+        Format::Markdown => Ok(prose::import(files)),
+    }
+    .map_err(|problems| problems.into_iter().map(|problem| *problem).collect::<Vec<_>>())?;
     rows::settle(&mut out);
     Ok(out)
 }
 
-/// A finding that ends an import.
-fn unreadable(span: Span, message: impl Into<String>, help: impl Into<String>) -> Finding {
-    Finding::new(Code::IMPORT_UNREADABLE, span, message).help(help)
+/// A finding that ends an import; in a box, since it is large and rare.
+type Problem = Box<Finding>;
+
+fn unreadable(span: Span, message: impl Into<String>, help: impl Into<String>) -> Problem {
+    Box::new(Finding::new(Code::IMPORT_UNREADABLE, span, message).help(help))
 }

@@ -10,8 +10,7 @@
 use super::json::{self, Kind, Node};
 use super::ordered::{self, Effect, Ruling};
 use super::text::{End, Sign, TextPattern};
-use super::{Files, Imported, Loss, rows, unreadable};
-use crate::diag::Finding;
+use super::{Files, Imported, Loss, Problem, rows, unreadable};
 use crate::model::{Surface, Tier};
 use crate::source::Span;
 
@@ -23,7 +22,7 @@ struct Rule<'a> {
     span: Span,
 }
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut merged: Option<Node> = None;
     for file in &files.files {
@@ -68,7 +67,7 @@ fn merge(base: Node, over: Node) -> Node {
     Node { kind: Kind::Map(entries), span: over.span }
 }
 
-fn effect(node: &Node) -> Result<Effect, Finding> {
+fn effect(node: &Node) -> Result<Effect, Problem> {
     match node.text() {
         Some("allow") => Ok(Effect::Allow),
         Some("ask") => Ok(Effect::Ask),
@@ -77,7 +76,7 @@ fn effect(node: &Node) -> Result<Effect, Finding> {
     }
 }
 
-fn rules(node: &Node) -> Result<Vec<Rule<'_>>, Finding> {
+fn rules(node: &Node) -> Result<Vec<Rule<'_>>, Problem> {
     let mut out = Vec::new();
     if !matches!(node.kind, Kind::Map(_)) {
         out.push(Rule { tool: "*", pattern: "*", effect: effect(node)?, span: node.span });
@@ -150,7 +149,7 @@ fn web(rule: &Rule<'_>, rules: &[Rule<'_>], out: &mut Imported) {
 }
 
 /// Restrictions of single agents; what they are allowed besides is left out.
-fn agents(config: &Node, out: &mut Imported) -> Result<(), Finding> {
+fn agents(config: &Node, out: &mut Imported) -> Result<(), Problem> {
     for section in ["agent", "mode"] {
         let agents = config.get(section).map(Node::entries).unwrap_or_default();
         for (name, node) in agents {

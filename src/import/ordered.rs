@@ -58,6 +58,14 @@ pub(super) fn commands(rulings: &[Ruling], default: (Effect, Span), out: &mut Im
         out.take(Surface::Commands, unmatched, ruling.span, row);
     }
     for (index, ruling) in live.iter().enumerate().filter(|(_, ruling)| ruling.effect != Effect::Allow) {
+        let weaker = live.get(index + 1..).unwrap_or_default().iter().filter(|other| other.effect < ruling.effect);
+        if ruling.effect.unmatched() == unmatched
+            && !weaker.clone().any(|other| touches(&ruling.pattern, &other.pattern))
+        {
+            // It does what is done anyway, and keeps nothing in check. To say it would take from
+            // what a stronger rule allows.
+            continue;
+        }
         let own = restricting(ruling, unmatched, out);
         for row in own {
             let stronger = allowed.iter().filter(|(at, _)| *at < index);
@@ -73,6 +81,14 @@ pub(super) fn commands(rulings: &[Ruling], default: (Effect, Span), out: &mut Im
             }
             out.map(Surface::Commands, unmatched).rows.push(row);
         }
+    }
+}
+
+/// Whether two patterns may be about one program.
+fn touches(a: &TextPattern, b: &TextPattern) -> bool {
+    match (a.program(), b.program()) {
+        (Some(a), Some(b)) => a.rsplit('/').next() == b.rsplit('/').next(),
+        _ => true,
     }
 }
 

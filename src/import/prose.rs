@@ -8,10 +8,11 @@
 //! Where a text is open to two readings, an allowance takes the smaller and a restriction the larger one. A restriction
 //! that only prose states makes everything refused that no rule matches.
 
+use std::cmp::Ordering;
+
 use super::rows;
 use super::text::{End, Sign, TextPattern};
 use super::{Files, Imported, Loss, Row};
-use crate::diag::Finding;
 use crate::model::{Surface, Tier, program};
 use crate::source::{FileId, Span};
 
@@ -42,7 +43,7 @@ struct Found {
     span: Span,
 }
 
-pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &Files<'_>) -> Imported {
     let mut out = Imported::default();
     let mut strict = false;
     let mut found = Vec::new();
@@ -54,7 +55,7 @@ pub(super) fn import(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
     for own in &found {
         command(own, unmatched, &mut out);
     }
-    Ok(out)
+    out
 }
 
 /// The tier that a heading names.
@@ -153,18 +154,15 @@ fn place(
     let code: Vec<&str> = pieces.iter().skip(1).step_by(2).copied().collect();
     let leads = pieces.first().is_some_and(|head| head.trim().trim_matches(['*', '[', ']', ' ', 'x']).is_empty());
     if code.is_empty() || !leads && !row {
-        if tier > Tier::UNMATCHED {
-            *strict = true;
-            out.note(
-                span,
-                Loss::Broader,
-                "only prose states this restriction, so everything is refused that no rule matches",
-            );
-        } else if tier == Tier::UNMATCHED {
-            out.note(span, Loss::Told, "only prose says this; what no rule matches is asked about");
-        } else {
-            out.note(span, Loss::LeftOut, "only prose states this allowance");
-        }
+        let (loss, text) = match tier.cmp(&Tier::UNMATCHED) {
+            Ordering::Greater => {
+                *strict = true;
+                (Loss::Broader, "only prose states this restriction, so everything is refused that no rule matches")
+            }
+            Ordering::Equal => (Loss::Told, "only prose says this; what no rule matches is asked about"),
+            Ordering::Less => (Loss::LeftOut, "only prose states this allowance"),
+        };
+        out.note(span, loss, text);
         return;
     }
     // Behind the first command others follow, as long as no sentence stands between them.
@@ -354,15 +352,12 @@ fn restrict(text: &str, own: &Found, unmatched: Tier, out: &mut Imported) {
     let pattern = TextPattern::new(&signs, End::Words);
     // Where what no rule matches is refused, asking would be more.
     let tier = if unmatched == Tier::DENY && own.tier < Tier::DENY { None } else { Some(own.tier) };
-    match tier {
-        Some(tier) => {
-            let rows = pattern.restrict(tier, own.span, &programs, &mut out.notes);
-            out.map(Surface::Commands, unmatched).rows.extend(rows);
-        }
-        None => {
-            let row = pattern.permit(own.span, &mut out.notes).map(|row| Row { tier: own.tier, ..row });
-            out.take(Surface::Commands, unmatched, own.span, row);
-        }
+    if let Some(tier) = tier {
+        let rows = pattern.restrict(tier, own.span, &programs, &mut out.notes);
+        out.map(Surface::Commands, unmatched).rows.extend(rows);
+    } else {
+        let row = pattern.permit(own.span, &mut out.notes).map(|row| Row { tier: own.tier, ..row });
+        out.take(Surface::Commands, unmatched, own.span, row);
     }
 }
 

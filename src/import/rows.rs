@@ -101,18 +101,15 @@ fn taken_out(program: &Program<'static>, words: &[Vec<Glob>]) -> Vec<usize> {
             let anywhere = program.entry.global(word, program.dashed);
             here.or_else(|| anywhere.filter(|(global, _)| global.anywhere && global.takes_value))
         });
-        match found {
-            Some((global, glued)) => {
+        if let Some((global, glued)) = found {
+            out.push(at);
+            if global.takes_value && !glued {
+                at += 1;
                 out.push(at);
-                if global.takes_value && !glued {
-                    at += 1;
-                    out.push(at);
-                }
             }
-            None => {
-                path.extend(globs.iter().filter_map(Glob::as_literal).next());
-                before = before && program.sub(&path).is_some_and(|entry| !entry.globals.is_empty());
-            }
+        } else {
+            path.extend(globs.iter().find_map(Glob::as_literal));
+            before = before && program.sub(&path).is_some_and(|entry| !entry.globals.is_empty());
         }
         at += 1;
     }

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::unreadable;
-use crate::diag::Finding;
+use super::{Problem, unreadable};
 use crate::source::{FileId, Span};
 
 /// A value.
@@ -57,7 +56,7 @@ enum Token {
 /// # Errors
 ///
 /// The first thing that is no call with literal arguments.
-pub(super) fn read(file: FileId, text: &str) -> Result<Vec<Call>, Finding> {
+pub(super) fn read(file: FileId, text: &str) -> Result<Vec<Call>, Problem> {
     let tokens = tokens(file, text)?;
     let mut reader =
         Reader { tokens: &tokens, at: 0, names: BTreeMap::new(), end: Span::new(file, text.len(), text.len()) };
@@ -70,7 +69,7 @@ pub(super) fn read(file: FileId, text: &str) -> Result<Vec<Call>, Finding> {
     Ok(calls)
 }
 
-fn fail(span: Span, message: impl Into<String>) -> Finding {
+fn fail(span: Span, message: impl Into<String>) -> Problem {
     unreadable(
         span,
         message,
@@ -78,7 +77,7 @@ fn fail(span: Span, message: impl Into<String>) -> Finding {
     )
 }
 
-fn tokens(file: FileId, text: &str) -> Result<Vec<(Token, Span)>, Finding> {
+fn tokens(file: FileId, text: &str) -> Result<Vec<(Token, Span)>, Problem> {
     let mut out: Vec<(Token, Span)> = Vec::new();
     let mut depth = 0_usize;
     let mut at = 0;
@@ -120,7 +119,7 @@ fn tokens(file: FileId, text: &str) -> Result<Vec<(Token, Span)>, Finding> {
 }
 
 /// A text in quotes of any kind, and how many bytes it took.
-fn string(file: FileId, at: usize, rest: &str, raw: bool) -> Result<(Option<Token>, usize), Finding> {
+fn string(file: FileId, at: usize, rest: &str, raw: bool) -> Result<(Option<Token>, usize), Problem> {
     let quote = rest.get(..1).unwrap_or("\"");
     let triple = quote.repeat(3);
     let mark = if rest.starts_with(&triple) { triple.as_str() } else { quote };
@@ -168,7 +167,7 @@ impl Reader<'_> {
         found
     }
 
-    fn expect(&mut self, sign: char) -> Result<(), Finding> {
+    fn expect(&mut self, sign: char) -> Result<(), Problem> {
         if self.take(&Token::Sign(sign)) {
             Ok(())
         } else {
@@ -176,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    fn statement(&mut self) -> Result<Option<Call>, Finding> {
+    fn statement(&mut self) -> Result<Option<Call>, Problem> {
         let start = self.span();
         // A text alone is a remark.
         if let Some(Token::Text(_)) = self.peek() {
@@ -208,7 +207,7 @@ impl Reader<'_> {
         Ok(Some(Call { function: name, arguments, span: Span::new(start.file, start.start, end) }))
     }
 
-    fn ends(&mut self) -> Result<(), Finding> {
+    fn ends(&mut self) -> Result<(), Problem> {
         if self.peek().is_none() || self.take(&Token::End) {
             Ok(())
         } else {
@@ -216,7 +215,7 @@ impl Reader<'_> {
         }
     }
 
-    fn argument(&mut self) -> Result<(String, Node), Finding> {
+    fn argument(&mut self) -> Result<(String, Node), Problem> {
         let named = match (self.peek(), self.tokens.get(self.at + 1)) {
             (Some(Token::Name(name)), Some((Token::Sign('='), _))) => Some(name.clone()),
             _ => None,
@@ -228,7 +227,7 @@ impl Reader<'_> {
     }
 
     /// A literal, a name of one, or several put together by `+`.
-    fn value(&mut self) -> Result<Node, Finding> {
+    fn value(&mut self) -> Result<Node, Problem> {
         let mut node = self.single()?;
         while self.take(&Token::Sign('+')) {
             let more = self.single()?;
@@ -243,7 +242,7 @@ impl Reader<'_> {
         Ok(node)
     }
 
-    fn single(&mut self) -> Result<Node, Finding> {
+    fn single(&mut self) -> Result<Node, Problem> {
         let span = self.span();
         let token = self.peek().cloned();
         self.at += 1;
@@ -278,7 +277,7 @@ mod tests {
     use super::*;
     use crate::source::SourceMap;
 
-    fn calls(text: &str) -> Result<Vec<Call>, Finding> {
+    fn calls(text: &str) -> Result<Vec<Call>, Problem> {
         let mut map = SourceMap::new();
         let file = map.add("a.rules", None, text);
         read(file, map.text(file))

@@ -242,7 +242,7 @@ impl TextPattern {
                     broader = Some(format!("`{base}` cannot be named as a program, so it is about every program"));
                     rows.extend(self.anywhere(tier, span, programs, false));
                 } else {
-                    rows.extend(self.behind(Glob::literal(&base), tier, span, &mut broader));
+                    rows.push(self.behind(Glob::literal(&base), tier, span, &mut broader));
                 }
             }
             None => match self.words.first().map(|word| word.pieces.as_slice()) {
@@ -275,7 +275,7 @@ impl TextPattern {
     }
 
     /// A restriction whose program is known: words up to the first wildcard by place, the others anywhere.
-    fn behind(&self, program: Glob, tier: Tier, span: Span, broader: &mut Option<String>) -> Option<Row> {
+    fn behind(&self, program: Glob, tier: Tier, span: Span, broader: &mut Option<String>) -> Row {
         let words = self.words.get(1..).unwrap_or_default();
         let mut pattern = CommandPattern { programs: vec![program], words: Vec::new(), rest: self.end != End::Exact };
         let mut with = Vec::new();
@@ -327,7 +327,7 @@ impl TextPattern {
             let hiding = rows::hiding(&pattern.literal_programs().unwrap_or_default());
             own.extend(with.into_iter().map(|item| std::iter::once(item).chain(hiding.iter().cloned()).collect()));
         }
-        Some(row)
+        row
     }
 
     /// A restriction whose program is a wildcard.

@@ -1,8 +1,7 @@
 //! TOML, and YAML, as the same tree that JSON is read into.
 
 use super::json::{Kind, Node};
-use super::unreadable;
-use crate::diag::Finding;
+use super::{Problem, unreadable};
 use crate::parse::yaml;
 use crate::source::{FileId, Span};
 
@@ -11,7 +10,7 @@ use crate::source::{FileId, Span};
 /// # Errors
 ///
 /// Where the text stops being TOML.
-pub(super) fn read(file: FileId, text: &str) -> Result<Node, Finding> {
+pub(super) fn read(file: FileId, text: &str) -> Result<Node, Problem> {
     let document = toml_edit::Document::parse(text).map_err(|error| {
         let at = error.span().unwrap_or(0..text.len().min(1));
         let message = error.message().lines().next().unwrap_or("").to_owned();
@@ -69,7 +68,7 @@ fn value(file: FileId, value: &toml_edit::Value, outer: Span) -> Node {
 /// # Errors
 ///
 /// What the reader of policy files refuses: tags, anchors, keys that stand twice.
-pub(super) fn read_yaml(file: FileId, text: &str) -> Result<Node, Vec<Finding>> {
+pub(super) fn read_yaml(file: FileId, text: &str) -> Result<Node, Vec<Problem>> {
     let mut problems = Vec::new();
     let node = yaml::read(file, 0, text, &mut problems).map(|node| converted(&node));
     node.filter(|_| problems.is_empty()).ok_or_else(|| {

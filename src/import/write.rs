@@ -184,7 +184,7 @@ fn command(pattern: &CommandPattern) -> String {
 
 fn word(globs: &[Glob]) -> String {
     let distinct: BTreeSet<&Glob> = globs.iter().collect();
-    let texts: Vec<String> = distinct.into_iter().map(|one| glob(one)).collect();
+    let texts: Vec<String> = distinct.into_iter().map(glob).collect();
     match texts.as_slice() {
         [only] if only.is_empty() => "''".into(),
         [only] if matches!(only.as_str(), "/" | "...") => format!("\\{only}"),

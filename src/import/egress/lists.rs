@@ -1,14 +1,13 @@
 //! Sources that are lists of hosts: the Codex network proxy, Smokescreen, sandbox-runtime.
 
 use super::super::json::{self, Kind, Node};
-use super::super::{Files, Imported, Loss, Options, toml, unreadable};
+use super::super::{Files, Imported, Loss, Options, Problem, toml, unreadable};
 use super::{allow, deny, holds, host, meet, ports};
-use crate::diag::Finding;
 use crate::model::{Matcher, Scheme, Surface, Tier};
 use crate::source::Span;
 
 /// The texts of a list at a key; none where it is absent.
-fn list<'a>(node: &'a Node, key: &str) -> Result<Vec<(&'a str, Span)>, Finding> {
+fn list<'a>(node: &'a Node, key: &str) -> Result<Vec<(&'a str, Span)>, Problem> {
     match node.get(key) {
         None | Some(Node { kind: Kind::Null, .. }) => Ok(Vec::new()),
         Some(own) => own.texts(&format!("`{key}`")),
@@ -21,7 +20,7 @@ fn list<'a>(node: &'a Node, key: &str) -> Result<Vec<(&'a str, Span)>, Finding> 
 /// `allowed_domains` holds it and `denied_domains` does not; an empty list of allowed ones blocks all. `example.com` is
 /// exact, `*.example.com` its sub-domains, `**.example.com` both. In the mode `limited` only GET, HEAD and OPTIONS pass, and no tunnel
 /// for `https`. Local addresses are refused unless `allow_local_binding`.
-pub(in super::super) fn codex_proxy(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(in super::super) fn codex_proxy(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     for file in files.files.clone() {
@@ -35,7 +34,7 @@ pub(in super::super) fn codex_proxy(files: &mut Files<'_>) -> Result<Imported, V
     if problems.is_empty() { Ok(out) } else { Err(problems) }
 }
 
-fn codex(proxy: &Node, out: &mut Imported) -> Result<(), Finding> {
+fn codex(proxy: &Node, out: &mut Imported) -> Result<(), Problem> {
     let policy = proxy.get("policy").unwrap_or(proxy);
     let mut allowed = list(policy, "allowed_domains")?;
     let mut denied = list(policy, "denied_domains")?;
@@ -109,7 +108,7 @@ fn limited(mitm: bool, out: &mut Imported) {
 /// either, denied. A host in the rule's `allowed_domains` is allowed, before `global_deny_list` and then
 /// `global_allow_list` are asked; after them `enforce` denies, `report` lets pass and logs, `open` lets
 /// pass. `example.com` is exact, `*.example.com` its sub-domains.
-pub(in super::super) fn smokescreen(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Finding>> {
+pub(in super::super) fn smokescreen(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     if files.files.len() > 1
@@ -127,7 +126,7 @@ pub(in super::super) fn smokescreen(files: &mut Files<'_>, options: &Options) ->
     if problems.is_empty() { Ok(out) } else { Err(problems) }
 }
 
-fn acl(node: &Node, options: &Options, out: &mut Imported) -> Result<(), Finding> {
+fn acl(node: &Node, options: &Options, out: &mut Imported) -> Result<(), Problem> {
     let services = match node.get("services").map(|own| &own.kind) {
         Some(Kind::List(items)) => items.as_slice(),
         _ => return Err(unreadable(node.span, "no list `services`", "without it the source does not load the file")),
@@ -156,7 +155,7 @@ fn acl(node: &Node, options: &Options, out: &mut Imported) -> Result<(), Finding
     one_role(node, &chosen, out)
 }
 
-fn one_role(node: &Node, rules: &[(Vec<String>, &Node)], out: &mut Imported) -> Result<(), Finding> {
+fn one_role(node: &Node, rules: &[(Vec<String>, &Node)], out: &mut Imported) -> Result<(), Problem> {
     let global_deny = list(node, "global_deny_list")?;
     let global_allow = list(node, "global_allow_list")?;
     let mut open = !rules.is_empty();
@@ -248,7 +247,7 @@ fn only_named(rules: &[(Vec<String>, &Node)], out: &mut Imported) {
 /// and `network.deniedDomains` does not. `example.com` is exact, `*.example.com` its sub-domains. An empty list of allowed hosts
 /// permits none, an empty list of denied ones denies none; the same holds for `filesystem`: an empty `allowWrite` writes
 /// nowhere, an empty `denyRead` reads everything.
-pub(in super::super) fn sandbox_runtime(files: &mut Files<'_>) -> Result<Imported, Vec<Finding>> {
+pub(in super::super) fn sandbox_runtime(files: &mut Files<'_>) -> Result<Imported, Vec<Problem>> {
     let mut out = Imported::default();
     let mut problems = Vec::new();
     for file in &files.files {
@@ -258,7 +257,7 @@ pub(in super::super) fn sandbox_runtime(files: &mut Files<'_>) -> Result<Importe
     if problems.is_empty() { Ok(out) } else { Err(problems) }
 }
 
-fn srt(node: &Node, out: &mut Imported) -> Result<(), Finding> {
+fn srt(node: &Node, out: &mut Imported) -> Result<(), Problem> {
     let empty = Node { kind: Kind::Map(Vec::new()), span: node.span };
     let network = node.get("network").or_else(|| node.at(&["sandbox", "network"])).unwrap_or(&empty);
     let allowed = list(network, "allowedDomains")?;

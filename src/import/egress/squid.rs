@@ -8,9 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Files, Imported, Loss, Options, rows, unreadable};
+use super::super::{Files, Imported, Loss, Options, Problem, rows, unreadable};
 use super::{holds, host, meet};
-use crate::diag::Finding;
 use crate::model::{HostPattern, Scheme, Surface, Tier};
 use crate::source::{FileId, Span};
 
@@ -52,11 +51,9 @@ enum Holds {
     Perhaps,
 }
 
-pub(in super::super) fn squid(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Finding>> {
+pub(in super::super) fn squid(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Problem>> {
     let mut acls: BTreeMap<String, Vec<Acl>> = BTreeMap::from([("all".to_owned(), vec![Acl::All])]);
-    for (name, methods) in [("CONNECT", "CONNECT")] {
-        acls.insert(name.to_owned(), vec![Acl::Methods(vec![methods.to_owned()])]);
-    }
+    acls.insert("CONNECT".to_owned(), vec![Acl::Methods(vec!["CONNECT".to_owned()])]);
     for name in ["localhost", "to_localhost", "to_linklocal", "manager"] {
         acls.insert(name.to_owned(), vec![Acl::Hidden(name.to_owned())]);
     }
@@ -74,27 +71,18 @@ pub(in super::super) fn squid(files: &mut Files<'_>, options: &Options) -> Resul
     for (index, own) in access.iter().enumerate().filter(|(_, own)| own.allow) {
         allowed(own, access.get(..index).unwrap_or_default(), &acls, options, &mut out);
     }
-    match access.last() {
-        Some(last) if !last.allow => {
-            if !last.acls.iter().all(|(name, negated)| name == "all" && !negated) {
-                out.note(
-                    last.span,
-                    Loss::Narrower,
-                    "what no line matches is denied; the source allows it, since its last line denies",
-                );
-            }
-        }
-        _ => {}
+    let last = access.last().filter(|last| !last.allow);
+    if let Some(last) = last.filter(|last| !last.acls.iter().all(|(name, negated)| name == "all" && !negated)) {
+        let text = "what no line matches is denied; the source allows it, since its last line denies";
+        out.note(last.span, Loss::Narrower, text);
     }
     Ok(out)
 }
 
-fn lines(
-    file: FileId,
-    text: &str,
-    take: &mut dyn FnMut(Span, &[&str]) -> Result<(), Finding>,
-    problems: &mut Vec<Finding>,
-) {
+/// Takes a line, as words.
+type Take<'a> = dyn FnMut(Span, &[&str]) -> Result<(), Problem> + 'a;
+
+fn lines(file: FileId, text: &str, take: &mut Take<'_>, problems: &mut Vec<Problem>) {
     let mut at = 0;
     let mut whole = String::new();
     let mut start = 0;
@@ -124,7 +112,7 @@ fn line(
     words: &[&str],
     acls: &mut BTreeMap<String, Vec<Acl>>,
     access: &mut Vec<Access>,
-) -> Result<(), Finding> {
+) -> Result<(), Problem> {
     match words {
         ["acl", name, kind, values @ ..] => {
             let own = acl(span, kind, values)?;
@@ -168,7 +156,7 @@ fn line(
     Ok(())
 }
 
-fn acl(span: Span, kind: &str, values: &[&str]) -> Result<Acl, Finding> {
+fn acl(span: Span, kind: &str, values: &[&str]) -> Result<Acl, Problem> {
     let values: Vec<&str> = values.iter().copied().filter(|value| !value.starts_with('-')).collect();
     if values.iter().any(|value| value.starts_with('"')) {
         return Err(unreadable(

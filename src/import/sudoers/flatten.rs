@@ -324,14 +324,14 @@ fn deny(subject: &Subject<'_>, earlier: &[Subject<'_>], unmatched: Tier, out: &m
         match &subject.users {
             Who::Names(names) => row.agents.clone_from(names),
             Who::Unsaid(name) => {
-                out.note(span, Loss::Broader, format!("it holds for everyone, since rules cannot say `{name}`"))
+                out.note(span, Loss::Broader, format!("it holds for everyone, since rules cannot say `{name}`"));
             }
             _ => {}
         }
         match &subject.hosts {
             Who::Names(names) => row.hosts.clone_from(names),
             Who::Unsaid(name) => {
-                out.note(span, Loss::Broader, format!("it holds everywhere, since rules cannot say `{name}`"))
+                out.note(span, Loss::Broader, format!("it holds everywhere, since rules cannot say `{name}`"));
             }
             _ => {}
         }

@@ -18,10 +18,9 @@
 mod flatten;
 mod read;
 
-use super::{Files, Imported, Options};
-use crate::diag::Finding;
+use super::{Files, Imported, Options, Problem};
 
-pub(super) fn import(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Finding>> {
+pub(super) fn import(files: &mut Files<'_>, options: &Options) -> Result<Imported, Vec<Problem>> {
     let policy = read::read(files)?;
     Ok(flatten::flatten(&policy, options))
 }

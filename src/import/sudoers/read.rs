@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::text::Sign;
-use super::super::{Files, unreadable};
-use crate::diag::Finding;
+use super::super::{Files, Problem, unreadable};
 use crate::source::{FileId, Span};
 
 /// Deepest include, and deepest alias in an alias.
@@ -92,7 +91,7 @@ struct Aliases {
     commands: BTreeMap<String, Vec<Spec>>,
 }
 
-pub(super) fn read(files: &mut Files<'_>) -> Result<Policy, Vec<Finding>> {
+pub(super) fn read(files: &mut Files<'_>) -> Result<Policy, Vec<Problem>> {
     let mut lines = Vec::new();
     let mut problems = Vec::new();
     for file in files.files.clone() {
@@ -124,7 +123,7 @@ fn gather(
     file: FileId,
     depth: usize,
     out: &mut Vec<(FileId, Line)>,
-    problems: &mut Vec<Finding>,
+    problems: &mut Vec<Problem>,
 ) {
     let text = files.map.text(file).to_owned();
     for line in logical(&text) {
@@ -247,7 +246,7 @@ impl Cursor<'_> {
         found
     }
 
-    fn fail(&self, message: impl Into<String>) -> Finding {
+    fn fail(&self, message: impl Into<String>) -> Problem {
         let at = self.place();
         unreadable(
             Span::new(self.file, at, at + 1),
@@ -289,7 +288,7 @@ impl Cursor<'_> {
     }
 
     /// `a, !b, C`
-    fn names(&mut self, ends: &str, aliases: Option<&BTreeMap<String, Vec<Name>>>) -> Result<Vec<Name>, Finding> {
+    fn names(&mut self, ends: &str, aliases: Option<&BTreeMap<String, Vec<Name>>>) -> Result<Vec<Name>, Problem> {
         let mut out = Vec::new();
         loop {
             let mut negated = false;
@@ -308,7 +307,7 @@ impl Cursor<'_> {
     }
 
     /// Reads a definition of aliases; whether it was one.
-    fn alias(&mut self, aliases: &mut Aliases) -> Result<bool, Finding> {
+    fn alias(&mut self, aliases: &mut Aliases) -> Result<bool, Problem> {
         let keyword = self.word("=");
         if !matches!(keyword.as_str(), "User_Alias" | "Host_Alias" | "Runas_Alias" | "Cmnd_Alias" | "Cmd_Alias") {
             return Ok(false);
@@ -339,12 +338,12 @@ impl Cursor<'_> {
         self.end().map(|()| true)
     }
 
-    fn end(&mut self) -> Result<(), Finding> {
+    fn end(&mut self) -> Result<(), Problem> {
         self.blank();
         if self.at < self.line.len() { Err(self.fail("the end of the line is expected here")) } else { Ok(()) }
     }
 
-    fn commands(&mut self) -> Result<Vec<Spec>, Finding> {
+    fn commands(&mut self) -> Result<Vec<Spec>, Problem> {
         let mut out = Vec::new();
         loop {
             out.push(self.spec()?);
@@ -355,7 +354,7 @@ impl Cursor<'_> {
     }
 
     /// One command: digests, negation, path, arguments.
-    fn spec(&mut self) -> Result<Spec, Finding> {
+    fn spec(&mut self) -> Result<Spec, Problem> {
         self.blank();
         let start = self.place();
         let mut digest = false;
@@ -446,7 +445,7 @@ impl Cursor<'_> {
         out
     }
 
-    fn statement(&mut self, aliases: &Aliases, policy: &mut Policy) -> Result<(), Finding> {
+    fn statement(&mut self, aliases: &Aliases, policy: &mut Policy) -> Result<(), Problem> {
         let start = self.place();
         let whole: String = self.line.iter().map(|(_, c)| *c).collect();
         if whole.trim_start().starts_with("Defaults") {
@@ -473,7 +472,7 @@ impl Cursor<'_> {
         hosts: &[Name],
         aliases: &Aliases,
         policy: &mut Policy,
-    ) -> Result<(), Finding> {
+    ) -> Result<(), Problem> {
         let (mut run_as, mut nopasswd) = (None, false);
         loop {
             if self.take('(') {
@@ -526,7 +525,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn run_as(&mut self, aliases: &Aliases) -> Result<RunAs, Finding> {
+    fn run_as(&mut self, aliases: &Aliases) -> Result<RunAs, Problem> {
         let mut out = RunAs::default();
         self.blank();
         if !matches!(self.peek(), Some(':' | ')')) {
