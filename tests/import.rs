@@ -11,6 +11,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::panic,
     clippy::print_stderr,
     reason = "a test that cannot go on fails"
@@ -110,6 +111,7 @@ fn surface_of(format: &str, line: &str) -> Surface {
 
 /// One `.lines` file: imports through the command, has the check accept it, and decides each line.
 fn case(format: &str, lines: &Path) -> usize {
+    let shown = lines.display();
     let stem = lines.file_stem().unwrap().to_str().unwrap();
     let text = std::fs::read_to_string(lines).unwrap();
     let header = |key: &str| {
@@ -125,7 +127,7 @@ fn case(format: &str, lines: &Path) -> usize {
             .filter(|path| path.file_stem().unwrap() == stem && path.extension().is_some_and(|e| e != "lines"))
             .collect();
         found.sort();
-        assert_eq!(found.len(), 1, "{lines:?} has one source beside it");
+        assert_eq!(found.len(), 1, "{shown} has one source beside it");
         vec![found[0].file_name().unwrap().to_str().unwrap().to_owned()]
     });
     let out = tempfile::tempdir().unwrap();
@@ -139,12 +141,12 @@ fn case(format: &str, lines: &Path) -> usize {
     let (code, told) = polctl(&args);
     let nothing = text.lines().any(|line| line == "# nothing is permitted");
     if nothing {
-        assert_eq!(code, Some(2), "{lines:?}: {told}");
-        assert!(told.contains("there is no rule that a tier map can say"), "{lines:?}: {told}");
+        assert_eq!(code, Some(2), "{shown}: {told}");
+        assert!(told.contains("there is no rule that a tier map can say"), "{shown}: {told}");
     } else {
-        assert_eq!(code, Some(0), "{lines:?}: {told}");
+        assert_eq!(code, Some(0), "{shown}: {told}");
         let (code, check) = polctl(&["check", "--initial", "-C", target.to_str().unwrap()]);
-        assert_eq!(code, Some(0), "{lines:?} is not accepted: {check}");
+        assert_eq!(code, Some(0), "{shown} is not accepted: {check}");
     }
     let mut map = SourceMap::new();
     let policy = (!nothing).then(|| {
@@ -183,7 +185,7 @@ fn case(format: &str, lines: &Path) -> usize {
         return decided;
     }
     assert!(wrong.is_empty(), "{}\n{}\n{told}", lines.display(), wrong.join("\n"));
-    assert!(decided >= 20, "{lines:?} decides {decided} lines");
+    assert!(decided >= 20, "{shown} decides {decided} lines");
     decided
 }
 
@@ -201,7 +203,7 @@ fn cases(formats: &[&str], least: usize) {
         found += lines.len();
         for path in lines {
             if let Err(panic) = std::panic::catch_unwind(|| case(format, &path)) {
-                failed.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| format!("{path:?}")));
+                failed.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| path.display().to_string()));
             }
         }
     }
@@ -373,7 +375,7 @@ fn claude_settings_agree_with_a_direct_reading() {
     finish(runner.run(&tapes(), |bytes| {
         let mut tape = Tape::new(&bytes);
         let mut lists: [Vec<String>; 3] = Default::default();
-        for _ in 0..1 + tape.below(7) {
+        for _ in 0..=tape.below(7) {
             let list = [0, 0, 0, 1, 2][tape.below(5)];
             lists[list].push(claude_rule(&mut tape));
         }
@@ -430,7 +432,7 @@ fn plain_claude_settings_are_exact() {
             all.join(" ")
         };
         let mut rules: Vec<(String, Decision)> = Vec::new();
-        for _ in 0..1 + tape.below(6) {
+        for _ in 0..=tape.below(6) {
             let head = command(&mut tape);
             let rule = format!("Bash({head}{})", tape.one(&["", ":*", " *"]));
             rules.push((rule, tape.one(&[Decision::Allow, Decision::Allow, Decision::Ask, Decision::Deny])));
@@ -465,7 +467,7 @@ fn codex_rules_agree_with_a_direct_reading() {
         let mut tape = Tape::new(&bytes);
         let mut rules: Vec<(Vec<Vec<&str>>, Decision)> = Vec::new();
         let mut text = String::new();
-        for _ in 0..1 + tape.below(7) {
+        for _ in 0..=tape.below(7) {
             let mut pattern = vec![if tape.chance(20) {
                 vec![tape.one(&PROGRAMS), tape.one(&PROGRAMS)]
             } else {
@@ -537,12 +539,12 @@ fn sudoers_agree_with_a_direct_reading() {
         let mut tape = Tape::new(&bytes);
         let mut text = String::new();
         let mut entries: Vec<Sudo> = Vec::new();
-        for _ in 0..1 + tape.below(6) {
+        for _ in 0..=tape.below(6) {
             let users = if tape.chance(25) { vec![tape.one(&USERS), tape.one(&USERS)] } else { vec![tape.one(&USERS)] };
             let run_as = tape.one(&[None, None, Some("ALL"), Some("root"), Some("www")]);
             text.push_str(&format!("{} ALL={}", users.join(", "), run_as.map_or(String::new(), |u| format!("({u}) "))));
             let mut nopasswd = false;
-            for index in 0..1 + tape.below(3) {
+            for index in 0..=tape.below(3) {
                 if index > 0 {
                     text.push_str(", ");
                 }
