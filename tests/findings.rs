@@ -384,6 +384,13 @@ fn every_code_is_covered() {
         "undeclared",
         "unapproved",
         "enforcement",
+        // tests/import.rs
+        "import-unreadable",
+        "import-narrower",
+        "import-left-out",
+        "import-broader",
+        "import-unconsulted",
+        "import-note",
     ];
     let snapshots = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots")).unwrap();
     let shown: String = snapshots.map(|e| std::fs::read_to_string(e.unwrap().path()).unwrap()).collect();

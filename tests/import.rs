@@ -258,6 +258,75 @@ fn imported(format: Format, files: &[(&str, &str)], options: &Options) -> Result
     Ok((found, Files(out)))
 }
 
+/// One settings file with a rule for each way to err.
+#[test]
+fn each_loss_is_told_with_its_line() {
+    let text = r#"{"permissions": {
+        "allow": [
+            "Bash(git * main)",
+            "Bash(/usr/bin/frob)",
+            "Bash(zork:*)"
+        ],
+        "deny": [
+            "Bash(zork:*)",
+            "Bash(frob * x)",
+            "Write(a)"
+        ]
+    }}"#;
+    let (found, _) = imported(Format::ClaudeSettings, &[("settings.json", text)], &Options::default()).unwrap();
+    let told: Vec<(&str, usize)> = found
+        .notes
+        .iter()
+        .map(|note| (note.finding().code.as_str(), text[..note.span.start].matches('\n').count() + 1))
+        .collect();
+    let want = [
+        ("import-narrower", 3),
+        ("import-left-out", 4),
+        ("import-note", 5),
+        ("import-broader", 9),
+        ("import-unconsulted", 10),
+    ];
+    assert!(want.iter().all(|own| told.contains(own)), "{told:?}");
+}
+
+/// What cannot be read to its end has no import: the rest may deny.
+#[test]
+fn a_part_is_never_imported() {
+    let cases = [
+        (Format::ClaudeSettings, "{\"permissions\": {\"allow\": [\"Bash(ls)\"]"),
+        (Format::ClaudeSettings, "{\"permissions\": {\"deny\": \"Bash\"}}"),
+        (Format::CodexRules, "prefix_rule(pattern=[\"a\"])\nfor x in y: prefix_rule(pattern=[x])\n"),
+        (Format::CodexRules, "prefix_rule(pattern=[\"a\"], match=[\"b\"])\n"),
+        (Format::CodexRules, "prefix_rule(pattern=[\"a\"], not_match=[[\"a\", \"b\"]])\n"),
+        (Format::CodexRules, "prefix_rule(pattern=[\"a\"], decision=\"maybe\")\n"),
+        (Format::CodexRules, "other_rule(pattern=[\"a\"])\n"),
+        (Format::Sudoers, "ada ALL=(root) NOPASSWD: /usr/bin/a\n@include missing\n"),
+        (Format::Sudoers, "ada ALL=(root) MISSING\n"),
+        (Format::Sudoers, "ada ALL (root) /usr/bin/a\n"),
+        (Format::CodexProxy, "[network_proxy\n"),
+        (Format::CodexProxy, "[network_proxy]\nmode = \"wild\"\n"),
+        (Format::Smokescreen, "version: v1\nservices:\n  - name: a\n    action: maybe\n"),
+        (Format::Squid, "http_access allow missing\n"),
+        (Format::Squid, "include /etc/squid/conf.d/*.conf\n"),
+        (Format::Squid, "acl a dstdomain \"/etc/list\"\n"),
+        (Format::SandboxRuntime, "{\"network\": {\"allowedDomains\": [1]}}"),
+        (Format::Gemini, "[[rule]]\ntoolName = \"run_shell_command\"\n"),
+        (Format::Cursor, "{\"permissions\": {\"deny\": {}}}"),
+        (Format::Opencode, "{\"permission\": {\"bash\": \"maybe\"}}"),
+    ];
+    for (format, text) in cases {
+        let mut map = SourceMap::new();
+        let file = map.add("a", None, text);
+        let mut include = |path: &str, _: &str| Err(format!("no {path}"));
+        let mut input = import::Files { map: &mut map, files: vec![file], include: &mut include };
+        let findings = import::import(format, &mut input, &Options::default()).expect_err(text);
+        assert!(
+            findings.iter().all(|f| f.code.as_str() == "import-unreadable" && f.help.is_some()),
+            "{text}: {findings:?}"
+        );
+    }
+}
+
 /// Compares two readings on lines; the share of lines on which they agree is told.
 fn compare(
     files: &Files,
