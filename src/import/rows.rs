@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::{Imported, Loss, Note, Row};
 use crate::model::{
     CommandPattern, EgressPattern, Entry, Glob, HostPattern, Item, MAX_WORDS, Matcher, Piece, Program, Scheme, SetTerm,
-    Surface, Tier, When, canonical_host, carries_commands, has_globals, program, program_table,
+    Surface, Tier, When, canonical_host, has_globals, program, program_table,
 };
 use crate::source::{Span, is_unseen};
 
@@ -141,7 +141,7 @@ fn told_hazards(names: &[String], pattern: &CommandPattern, span: Span, notes: &
         .iter()
         .map(String::as_str)
         .filter(|name| {
-            carries_commands(name) || open && program(name).is_some_and(|program| may_reach(program, &pattern.words))
+            program(name).is_some_and(|own| own.shell || own.entry.carries() || open && may_reach(own, &pattern.words))
         })
         .collect();
     if let Some(first) = told.first() {
