@@ -54,10 +54,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sign", &[]),
     // Reads a host; what a credential is judged by comes out of `model`.
     ("census", &["source", "diag", "model"]),
+    // Reads other formats into rows of the model; of `parse` it takes the reader of YAML.
+    ("import", &["source", "diag", "model", "parse"]),
     (
         "cli",
         &[
-            "source", "diag", "model", "parse", "compile", "decide", "analyze", "report", "retention", "sign", "census",
+            "source",
+            "diag",
+            "model",
+            "parse",
+            "compile",
+            "decide",
+            "analyze",
+            "report",
+            "retention",
+            "sign",
+            "census",
+            "import",
         ],
     ),
 ];

@@ -55,6 +55,11 @@ pub enum Command {
     /// Answers allow, ask or deny in the protocol of Claude Code's hooks. Whatever goes wrong is
     /// answered with deny.
     Hook(HookArgs),
+    /// Turn the rules of another tool into a tier map that permits no more
+    ///
+    /// Each rule of the map says the file and line that it comes from. What our patterns cannot say the same
+    /// becomes narrower, or broader where it restricts, and is told line by line.
+    Import(super::import::ImportArgs),
     /// Check a policy directory and sign exactly the checked bytes
     Sign(super::sign::SignArgs),
     /// Verify a signed policy directory, offline

@@ -17,6 +17,7 @@ mod envelope;
 mod explain;
 mod gate;
 mod hook;
+mod import;
 mod init;
 mod keys;
 mod man;
@@ -25,8 +26,8 @@ mod output;
 mod places;
 mod policy_gate;
 mod programs;
-mod retention;
 mod report;
+mod retention;
 mod rule;
 mod session;
 mod sign;
@@ -78,6 +79,7 @@ pub fn run() -> ExitCode {
         Command::Report(report) => report::run(report),
         Command::Init(init) => init::run(init),
         Command::Hook(hook) => hook::run(hook),
+        Command::Import(import) => import::run(import),
         Command::Programs(programs) => programs::run(programs),
         Command::Sign(sign) => sign::run(sign, &policy_gate::PolicyGate),
         Command::Verify(verify) => verify::run(verify, &policy_gate::PolicyGate),

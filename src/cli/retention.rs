@@ -7,6 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::args::OutputArgs;
 use super::outcome::Outcome;
+use super::places::places;
 use super::session::{Failure, now, open_retention_base};
 use super::{exit, output};
 use crate::diag::{Finding, Level, sort};
@@ -62,7 +63,7 @@ pub(super) fn run(args: &RetentionArgs) -> Result<u8, Failure> {
     }
     sort(&mut findings);
     let outcome = Outcome { map, findings, rules: None, policy_ids: (None, None) };
-    Ok(outcome.report("retention", None, &args.output))
+    Ok(outcome.report("retention", None, &places(&args.dir, &args.dir)?, &args.output))
 }
 
 /// Where `retention.yaml` is: `polctl.yaml` may name it.

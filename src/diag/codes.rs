@@ -235,9 +235,6 @@ codes! {
     INVALID_VALUE "invalid-value" Error Malformed
         "a value that is not of the form the key needs"
         "See docs/policy-format.md for the form."
-    NOT_READ "not-read" Warning Policy
-        "a key that this version does not use"
-        "The key belongs to a command that this version does not have. It does not change what the policy permits."
     FRONT_MATTER "front-matter" Error Malformed
         "a tier map without front matter"
         "A tier map starts with `---`, `polctl: v1`, `surface: commands` (or `sudo`, `egress`) and `---`."
@@ -286,6 +283,24 @@ codes! {
     GUARDRAIL "guardrail" Error Malformed
         "a guardrail file that is not Cedar with `forbid` policies only"
         "Guardrails can only take away. Every policy in them is a `forbid` that is valid against the generated schema; templates are not supported."
+    IMPORT_UNREADABLE "import-unreadable" Error Malformed
+        "a file of another format that cannot be read to its end"
+        "There is no import of a part: what was not read may forbid what the rest allows. Correct the file, write out what the message names, or give the file that is missing. A file whose own client would refuse it (a self-test that fails, a name that is not defined) is refused here as well."
+    IMPORT_NARROWER "import-narrower" Note Policy
+        "an imported allowance is smaller than its source"
+        "Our patterns cannot say the source exactly, so the rule permits less: a wildcard stands for one argument, or what the program table calls a hazard is not permitted unless the rule names it. Nothing is wrong; widen the rule by hand where more is meant."
+    IMPORT_LEFT_OUT "import-left-out" Warning Policy
+        "an allowance of the source was left out"
+        "No pattern of ours can say it without permitting more than the source does, or `polctl check` would refuse the rule. What it allowed falls to `unmatched`. Write a rule by hand, as narrow as it needs to be."
+    IMPORT_BROADER "import-broader" Note Policy
+        "an imported restriction is larger than its source"
+        "Our patterns cannot say the source exactly, so the rule restricts more: what stands behind a wildcard is looked for anywhere, a path counts as its base name, a condition as always true. Nothing is wrong; narrow the rule by hand where less is meant."
+    IMPORT_UNCONSULTED "import-unconsulted" Warning Policy
+        "a rule that its own client accepts and never consults"
+        "The source's client reads the rule without a complaint and never compares anything with it, so it neither allows nor denies, there as here. Who wrote it believes otherwise: write it in the form that is consulted."
+    IMPORT_NOTE "import-note" Note Policy
+        "something about an imported rule that its reader should know"
+        "Nothing is lost: the rule never applies in the source either, or it stays with the source's own client."
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod sql;
 mod text;
 mod tier_map;
 mod words;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use config::{retention_path, unverified_envelope_name};
 pub use credentials::parse_inventory;

@@ -15,7 +15,7 @@ use crate::source::{FileId, Span};
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `null`, `~` or nothing.
     Null,
     /// A scalar, as text; numbers and booleans included.
@@ -28,18 +28,18 @@ pub(super) enum Kind {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
-    pub(super) span: Span,
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
     /// Whether a scalar is `true` or `false` without quotes.
     is_bool: bool,
 }
 
 /// A key and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
-    pub(super) name: String,
-    pub(super) span: Span,
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) span: Span,
 }
 
 enum Raw {
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 /// Reads `text`, which starts at byte `base` of `file`. `None` after a finding.
-pub(super) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Option<Node> {
+pub(crate) fn read(file: FileId, base: usize, text: &str, sink: &mut Sink) -> Option<Node> {
     if let Some(at) = tag(text) {
         sink.push(
             Finding::new(Code::YAML_SYNTAX, Span::new(file, base + at, base + at + 1), "this YAML has a tag")
@@ -201,7 +201,7 @@ fn span_of(file: FileId, base: usize, text: &str, at: Location) -> Span {
 
 impl Node {
     /// The scalar's text, or a finding.
-    pub(super) fn scalar(&self, what: &str, sink: &mut Sink) -> Option<&str> {
+    pub(crate) fn scalar(&self, what: &str, sink: &mut Sink) -> Option<&str> {
         if let Kind::Scalar(text) = &self.kind {
             return Some(text);
         }
@@ -213,7 +213,7 @@ impl Node {
     }
 
     /// The scalars of a list (or the single one), or findings.
-    pub(super) fn scalars(&self, what: &str, sink: &mut Sink) -> Vec<(String, Span)> {
+    pub(crate) fn scalars(&self, what: &str, sink: &mut Sink) -> Vec<(String, Span)> {
         if let Kind::Seq(items) = &self.kind {
             items.iter().filter_map(|item| item.scalar(what, sink).map(|text| (text.to_owned(), item.span))).collect()
         } else {
@@ -226,7 +226,7 @@ impl Node {
     }
 
     /// `true` or `false`, or a finding; the word in quotes is a text and neither.
-    pub(super) fn boolean(&self, what: &str, sink: &mut Sink) -> Option<bool> {
+    pub(crate) fn boolean(&self, what: &str, sink: &mut Sink) -> Option<bool> {
         match &self.kind {
             Kind::Scalar(text) if self.is_bool => return Some(text == "true"),
             Kind::Scalar(text) => {
@@ -245,7 +245,7 @@ impl Node {
     }
 
     /// From where it begins to the end of what it holds.
-    pub(super) fn extent(&self) -> Span {
+    pub(crate) fn extent(&self) -> Span {
         let end = match &self.kind {
             Kind::Null | Kind::Scalar(_) => self.span.end,
             Kind::Seq(items) => items.iter().map(|item| item.extent().end).max().unwrap_or(self.span.end),
@@ -257,7 +257,7 @@ impl Node {
     }
 
     /// The entries of a mapping, or a finding.
-    pub(super) fn entries(&self, what: &str, sink: &mut Sink) -> &[(Key, Node)] {
+    pub(crate) fn entries(&self, what: &str, sink: &mut Sink) -> &[(Key, Node)] {
         if let Kind::Map(entries) = &self.kind {
             return entries;
         }
