@@ -16,7 +16,7 @@ use cedar_policy::{Policy as CedarPolicy, PolicyId, PolicySet};
 
 use super::alike::Alike;
 use super::second::{Told, defect};
-use super::smt::{Asking, Cause, Short, SmtError, Tell, add, all_but, spoken_of};
+use super::smt::{Asking, Cause, Sets, Short, SmtError, Tell, add, all_but, spoken_of};
 use crate::compile::{Atom, Expr, Flag, Policy, SetAttr, render};
 use crate::model::{CommandRequest, Glob, Piece as GlobPiece, Surface};
 use crate::source::SourceMap;
@@ -35,7 +35,7 @@ struct Piece<'t, 'a> {
     condition: Option<(&'a Policy, Expr)>,
 }
 
-impl<'t, 'a> Piece<'t, 'a> {
+impl Piece<'_, '_> {
     /// What it speaks of.
     fn mentions(&self) -> Result<BTreeSet<String>, SmtError> {
         match (&self.condition, self.told.item(self.at)) {
@@ -146,7 +146,7 @@ impl Tell for Teller<'_, '_> {
             Some(forbid) => all_but(forbid.into_policy(self.map)?)?,
             None => self.set(permitted)?,
         };
-        Ok(Short::Sets { first: self.set(first)?, second, filled, cut: !free.is_empty() })
+        Ok(Short::Sets(Box::new(Sets { first: self.set(first)?, second, filled, cut: !free.is_empty() })))
     }
 }
 
@@ -228,7 +228,7 @@ impl<'p> Given<'p> {
     }
 
     fn under(&self, expr: &Expr, surface: Surface) -> Expr {
-        if self.conjuncts.iter().any(|given| *given == expr) {
+        if self.conjuncts.contains(&expr) {
             return Expr::TRUE;
         }
         if self.conjuncts.iter().any(|given| matches!(given, Expr::Not(inner) if **inner == *expr)) {

@@ -87,26 +87,27 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             "without a map nothing is permitted; the notes above say what became of each rule",
         ));
     }
-    match &args.output {
-        Some(dir) => write(args, &imported, &surfaces, dir, &map)?,
-        None => {
-            let surface = match (args.surface, surfaces.as_slice()) {
-                (Some(surface), _) if surfaces.contains(&surface) => surface,
-                (None, [only]) => *only,
-                _ => {
-                    let names: Vec<&str> = surfaces.iter().map(|surface| surface.name()).collect();
-                    return Err(Failure::usage(
-                        format!("the source speaks of: {}", names.join(", ")),
-                        "write all maps with `-o DIR`, or one of these with `--surface`",
-                    ));
-                }
-            };
-            if let Err(code) = output::print(&tier_map(args.format, &imported, surface, &map)) {
-                return Ok(code);
-            }
+    if let Some(dir) = &args.output {
+        write(args, &imported, &surfaces, dir, &map)?;
+        return Ok(code);
+    }
+    let surface = only(args.surface, &surfaces)?;
+    Ok(output::print(&tier_map(args.format, &imported, surface, &map)).err().unwrap_or(code))
+}
+
+/// The one surface of which a map is printed.
+fn only(wanted: Option<Surface>, surfaces: &[Surface]) -> Result<Surface, Failure> {
+    match (wanted, surfaces) {
+        (Some(surface), _) if surfaces.contains(&surface) => Ok(surface),
+        (None, [only]) => Ok(*only),
+        _ => {
+            let names: Vec<&str> = surfaces.iter().map(|surface| surface.name()).collect();
+            Err(Failure::usage(
+                format!("the source speaks of: {}", names.join(", ")),
+                "write all maps with `-o DIR`, or one of these with `--surface`",
+            ))
         }
     }
-    Ok(code)
 }
 
 fn told(mut findings: Vec<Finding>, map: &SourceMap, deny: Option<Deny>) -> u8 {

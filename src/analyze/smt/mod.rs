@@ -15,7 +15,7 @@ pub mod solver;
 
 pub(crate) use compare::{Outcome, newly_allowed};
 pub(crate) use item::Item;
-pub(crate) use question::{Answer, Asking, Cause, Counterexample, Short, Tell, Version, add, all_but};
+pub(crate) use question::{Answer, Asking, Cause, Counterexample, Sets, Short, Tell, Version, add, all_but};
 pub(crate) use real::{difference, nearest};
 pub(crate) use slim::{Slim, spoken_of};
 

@@ -220,16 +220,19 @@ pub(crate) enum Short {
     /// No request can satisfy what it demands.
     Never,
     /// A request that the first set allows and the second does not.
-    Sets {
-        /// The permits and forbids of the version that permits more.
-        first: PolicySet,
-        /// What the other version permits, or what its forbid does not stop.
-        second: PolicySet,
-        /// Values for attributes of which it no longer speaks.
-        filled: Vec<(String, RestrictedExpression)>,
-        /// Whether it demands less than the whole question.
-        cut: bool,
-    },
+    Sets(Box<Sets>),
+}
+
+/// The two sets of a question.
+pub(crate) struct Sets {
+    /// The permits and forbids of the version that permits more.
+    pub(crate) first: PolicySet,
+    /// What the other version permits, or what its forbid does not stop.
+    pub(crate) second: PolicySet,
+    /// Values for attributes of which it no longer speaks.
+    pub(crate) filled: Vec<(String, RestrictedExpression)>,
+    /// Whether it demands less than the whole question.
+    pub(crate) cut: bool,
 }
 
 /// Says questions shorter than their policies are written. What it leaves out may only make
@@ -244,7 +247,7 @@ enum Reply {
     /// There is no such request: a proof.
     None,
     /// There is this one; whether the question was cut.
-    Found(Env, bool),
+    Found(Box<Env>, bool),
     /// It could not say.
     Open(String),
 }
@@ -448,8 +451,9 @@ impl Asked<'_, '_> {
         };
         let answer = match short {
             Short::Never => Ok(None),
-            Short::Sets { first, second, filled, cut } => {
-                self.solve(&first, &second, &filled)?.map(|found| found.map(|found| (found, cut)))
+            Short::Sets(sets) => {
+                let answer = self.solve(&sets.first, &sets.second, &sets.filled)?;
+                answer.map(|found| found.map(|found| (Box::new(found), sets.cut)))
             }
         };
         match answer {
@@ -492,7 +496,7 @@ impl Asked<'_, '_> {
                 second = all_but(policy)?;
             }
         }
-        Ok(Some(Short::Sets { first, second, filled: Vec::new(), cut: false }))
+        Ok(Some(Short::Sets(Box::new(Sets { first, second, filled: Vec::new(), cut: false }))))
     }
 
     /// The solver's answer, under the schema or as much of it as the policies speak of.

@@ -213,10 +213,10 @@ fn egress(context: &Context<'_>, agent: &str, machine: &str) -> Result<Vec<Reque
     let segment = |at: usize| context.text(&format!("seg{at}")).unwrap_or_else(|| "x".into());
     let with = |count: usize| EgressRequest { segments: (1..=count).map(segment).collect(), ..request.clone() };
     let requests: Vec<Result<Request, String>> = counts.into_iter().map(|count| typed(with(count))).collect();
-    match requests.iter().any(Result::is_ok) {
-        true => Ok(requests.into_iter().flatten().collect()),
-        false => requests.into_iter().collect(),
+    if requests.iter().any(Result::is_ok) {
+        return Ok(requests.into_iter().flatten().collect());
     }
+    requests.into_iter().collect()
 }
 
 /// A request, if it can be typed: what cannot be typed cannot be asked.
