@@ -545,7 +545,8 @@ fn the_engine_agrees_with_brute_force() {
         return eprintln!("too few pairs in the time given to say more");
     }
     assert!(wider * 5 > all && narrower * 5 > all && equal * 10 > all, "the pairs are too much alike");
-    assert!(open * 20 < all, "the engine gives up too often");
+    // Among few pairs chance decides; among many it must be one in twenty.
+    assert!(open * if nightly() { 20 } else { 8 } < all, "the engine gives up too often");
     assert!(beyond * 4 < all, "the universe is too small for the mutations");
 }
 

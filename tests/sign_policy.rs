@@ -79,8 +79,8 @@ fn a_base_that_compiles_to_something_else_than_it_was_signed_with_is_told() {
     let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, set.to_bytes());
     envelope["payload"] = text.into();
     desk.put(&format!("base/{ENVELOPE}"), envelope.to_string());
-    let told = check().exits(0).says("compiler-change");
-    assert!(told.all().contains("0.0.9"), "{}", told.all());
+    let told = check().exits(0);
+    assert!(told.all().contains("compiler-change") && told.all().contains("0.0.9"), "{}", told.all());
     polctl(&["check", "-C", &desk.path("policy"), "--base", &desk.path("base"), "--deny", "warnings"]).exits(1);
     // Of other files it says nothing.
     desk.put("base/CLAUDE_CMDS.md", narrower());
@@ -619,7 +619,9 @@ fn widenings_of_the_configuration_are_approved_too() {
         "polctl: v1\nset: fleet-test\npolicies: [CLAUDE_CMDS.md]\nallowed_env: [LANG, PAGER]\n",
     );
     let found = check(&desk, "HEAD", &[], 1);
-    assert_eq!(found.iter().filter(|(code, ..)| code == "config-widening").count(), 2, "{found:?}");
+    // The name in the environment, and what the guardrail stopped that is gone.
+    let codes: Vec<&str> = found.iter().map(|(code, ..)| code.as_str()).filter(|code| *code != "narrowing").collect();
+    assert_eq!(codes, ["config-widening", "widening"], "{found:?}");
     approve(&desk, "HEAD", &[]).exits(0);
     check(&desk, "HEAD", &["approval.json"], 0);
 }

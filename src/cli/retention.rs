@@ -42,6 +42,7 @@ pub struct RetentionArgs {
 }
 
 pub(super) fn run(args: &RetentionArgs) -> Result<u8, Failure> {
+    args.output.ready()?;
     let tree = DirTree::new(&args.dir, None);
     let (mut map, mut findings) = (SourceMap::new(), Vec::new());
     let path = named(&tree, &args.dir)?;
