@@ -91,7 +91,7 @@ impl<'t, 'a> Teller<'t, 'a> {
 }
 
 impl Tell for Teller<'_, '_> {
-    fn tell(&self, asked: &Asking<'_>) -> Result<Short, SmtError> {
+    fn tell(&self, asked: &Asking<'_>, whole: bool) -> Result<Short, SmtError> {
         // What must hold: the permit itself, or the forbid that is gone and its only permit.
         let only = match asked.permits {
             [only] => Some((self.to, *only)),
@@ -124,8 +124,8 @@ impl Tell for Teller<'_, '_> {
             mentioned.extend(piece.mentions()?);
         }
         let (bound, free) = match surface {
-            Some(surface) => given.split(&mentioned, surface),
-            None => (Vec::new(), Vec::new()),
+            Some(surface) if !whole => given.split(&mentioned, surface),
+            _ => (given.conjuncts.clone(), Vec::new()),
         };
         for piece in &mut demands {
             let Some(policy) = piece.told.generated(piece.at) else { continue };

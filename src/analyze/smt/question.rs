@@ -238,8 +238,8 @@ pub(crate) struct Sets {
 /// Says questions shorter than their policies are written. What it leaves out may only make
 /// more requests answer it.
 pub(crate) trait Tell {
-    /// The question in short.
-    fn tell(&self, asked: &Asking<'_>) -> Result<Short, SmtError>;
+    /// The question in short; `whole`: without leaving out anything that it demands.
+    fn tell(&self, asked: &Asking<'_>, whole: bool) -> Result<Short, SmtError>;
 }
 
 /// What the solver says to one question.
@@ -442,8 +442,8 @@ impl Asked<'_, '_> {
         if key.as_ref().is_some_and(|key| self.known.proved.contains(key)) {
             return Ok(Reply::None);
         }
-        let short = match self.tell.filter(|_| !whole) {
-            Some(tell) => tell.tell(asked)?,
+        let short = match self.tell {
+            Some(tell) => tell.tell(asked, whole)?,
             None => match self.in_full(asked)? {
                 Some(short) => short,
                 None => return Ok(Reply::Open(UNTOLD.into())),
