@@ -568,8 +568,7 @@ mod together {
 
         fn finish(&self) {
             let (all, lost) = (self.all.get(), self.lost.get());
-            eprintln!("{lost} of {all} lines are not understood");
-            assert!(all > 100 && lost * 20 < all);
+            assert!(all > 100 && lost * 10 < all, "{lost} of {all} lines are not understood");
         }
     }
 
