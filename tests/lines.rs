@@ -429,7 +429,9 @@ mod bounds {
         for (open, close) in lines::OPENERS {
             for (opened, closed) in [(40, 40), (40, 0), (40, 39), (100, 100)] {
                 let line = format!("{}ls{}", open.repeat(opened), close.repeat(closed));
-                if !end(vec![format!("echo {line}"), line]) {
+                let document = format!("cat <<E\n{line}\nE\n");
+                let spaced = format!("cat <<E\n{}\nE\n", format!("{open}a | b ").repeat(opened));
+                if !end(vec![document, spaced, format!("echo {line}"), line]) {
                     wrong.push(format!("{open:?} {opened} times, {close:?} {closed} times"));
                     // Longer ones do not end either, and burn what the others need.
                     break;

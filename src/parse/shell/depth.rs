@@ -49,6 +49,80 @@ pub(super) fn nests_too_deep(text: &str, braces: bool) -> bool {
     deepest > MAX_WORD_NESTING
 }
 
+/// Substitutions in substitutions that are read in a text whose end no tokenizer has found;
+/// `$((` counts twice.
+const MAX_SUBSTITUTIONS: usize = 8;
+
+/// Whether command substitutions in a text where only expansions count (the body of a
+/// here-document) nest deeper than [`MAX_SUBSTITUTIONS`].
+///
+/// What closes one is looked for as a shell does, and an opener counts wherever it stands, so
+/// that one which stays open is always counted.
+pub(super) fn substitutions_too_deep(text: &str) -> bool {
+    /// What is open; only the first counts.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Open {
+        Group,
+        Case,
+        Single,
+        Double,
+        Back,
+        Comment,
+    }
+    let mut open: Vec<Open> = Vec::new();
+    let mut groups = 0_usize;
+    let mut before = ' ';
+    let mut word = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let top = open.last().copied();
+        let command = matches!(top, Some(Open::Group | Open::Case | Open::Back));
+        if command && !c.is_ascii_alphanumeric() && c != '_' {
+            match word.as_str() {
+                "case" => open.push(Open::Case),
+                "esac" if top == Some(Open::Case) => drop(open.pop()),
+                _ => {}
+            }
+        }
+        let top = open.last().copied();
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+        } else {
+            word.clear();
+        }
+        match c {
+            '\\' if top != Some(Open::Single) => drop(chars.next()),
+            '$' if chars.peek() == Some(&'(') => {
+                chars.next();
+                open.push(Open::Group);
+                groups += 1;
+            }
+            '(' if !open.is_empty() => {
+                open.push(Open::Group);
+                groups += 1;
+            }
+            ')' if top == Some(Open::Group) => {
+                open.pop();
+                groups -= 1;
+            }
+            '\'' if top == Some(Open::Single) => drop(open.pop()),
+            '\'' if command => open.push(Open::Single),
+            '"' if top == Some(Open::Double) => drop(open.pop()),
+            '"' if command => open.push(Open::Double),
+            '`' if top == Some(Open::Back) => drop(open.pop()),
+            '`' if command => open.push(Open::Back),
+            '\n' if top == Some(Open::Comment) => drop(open.pop()),
+            '#' if command && before.is_whitespace() => open.push(Open::Comment),
+            _ => {}
+        }
+        before = c;
+        if groups > MAX_SUBSTITUTIONS {
+            return true;
+        }
+    }
+    false
+}
+
 /// Whether groups nest deeper than [`MAX_GROUPS`].
 pub(super) fn groups_too_deep(tokens: &[Token]) -> bool {
     let mut open: Vec<bool> = Vec::new();

@@ -9,7 +9,7 @@ use brush_parser::word::{
     WordPieceWithSource, parse, parse_brace_expansions, parse_heredoc,
 };
 
-use super::depth::nests_too_deep;
+use super::depth::{nests_too_deep, substitutions_too_deep};
 use super::walk::{Walk, complete};
 use super::{MAX_BRACES, MAX_NESTING, ShellWord};
 
@@ -177,7 +177,7 @@ impl Walk {
         if !text.contains(['$', '`', '\\']) {
             return Value::Known(text.to_owned());
         }
-        if nests_too_deep(text, false) {
+        if nests_too_deep(text, false) || substitutions_too_deep(text) {
             self.doubt("expansions in expansions deeper than polctl follows", text);
             return Value::Any;
         }
