@@ -441,6 +441,42 @@ mod bounds {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
+    /// A substitution in a here-document that only seems to be closed is one that is open.
+    #[test]
+    fn open_substitutions_in_here_documents_end() {
+        let seeming = [
+            "",
+            "$'\\')'",
+            "${x#)}",
+            "${x:-\")\"}",
+            "\"${x:-\")\"}",
+            "$[ ) ]",
+            "<<F\n)\nF\n",
+            "# )\n",
+            ";# )\n",
+            "')'",
+            "\")\"",
+            "\\)",
+            "`)`",
+            "case x in a)",
+            "esac )",
+            "\"`)\"",
+            "((",
+            "{ )",
+            "<(a )",
+        ];
+        let mut wrong = Vec::new();
+        for unit in seeming {
+            for open in ["$(a ", "$((a ", "$(", "`$(a "] {
+                let lines = [12, 40].map(|n| format!("cat <<E\n{}\nE\n", format!("{open}{unit} ").repeat(n)));
+                if !end(lines.to_vec()) {
+                    wrong.push(format!("{open}{unit}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
     /// Long lines of one kind are read, or refused as a whole.
     #[test]
     fn long_lines_end() {
@@ -570,7 +606,7 @@ mod together {
 
         fn finish(&self) {
             let (all, lost) = (self.all.get(), self.lost.get());
-            assert!(all > 100 && lost * 10 < all, "{lost} of {all} lines are not understood");
+            assert!(all > 100 && lost * 20 < all, "{lost} of {all} lines are not understood");
         }
     }
 

@@ -54,50 +54,59 @@ pub(super) fn nests_too_deep(text: &str, braces: bool) -> bool {
 const MAX_SUBSTITUTIONS: usize = 8;
 
 /// Whether command substitutions in a text where only expansions count (the body of a
-/// here-document) nest deeper than [`MAX_SUBSTITUTIONS`].
-///
-/// What closes one is looked for as a shell does, and an opener counts wherever it stands, so
-/// that one which stays open is always counted.
+/// here-document) nest deeper than [`MAX_SUBSTITUTIONS`]. It may count too many where what closes
+/// one is not plain, never too few.
 pub(super) fn substitutions_too_deep(text: &str) -> bool {
-    /// What is open; only the first counts.
     #[derive(Clone, Copy, PartialEq)]
     enum Open {
+        /// `(`; only these are counted.
         Group,
+        /// `case`, in which a `)` may belong to a pattern.
         Case,
         Single,
         Double,
         Back,
         Comment,
+        /// Something with rules of its own for what ends it: nothing closes it here.
+        Odd,
     }
+    let named = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut open: Vec<Open> = Vec::new();
-    let mut groups = 0_usize;
-    let mut before = ' ';
-    let mut word = String::new();
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let top = open.last().copied();
-        let command = matches!(top, Some(Open::Group | Open::Case | Open::Back));
-        if command && !c.is_ascii_alphanumeric() && c != '_' {
-            match word.as_str() {
-                "case" => open.push(Open::Case),
-                "esac" if top == Some(Open::Case) => drop(open.pop()),
+    let (mut groups, mut before, mut word) = (0_usize, ' ', 0);
+    let mut at = 0;
+    while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        let rest = text.get(at..).unwrap_or("");
+        let mut taken = c.len_utf8();
+        let command = matches!(open.last(), Some(Open::Group | Open::Case | Open::Back));
+        if !named(c) {
+            match text.get(word..at) {
+                Some("case") if command => open.push(Open::Case),
+                Some("esac") if open.last() == Some(&Open::Case) => drop(open.pop()),
                 _ => {}
             }
+            word = at + taken;
         }
         let top = open.last().copied();
-        if c.is_ascii_alphanumeric() || c == '_' {
-            word.push(c);
-        } else {
-            word.clear();
-        }
         match c {
-            '\\' if top != Some(Open::Single) => drop(chars.next()),
-            '$' if chars.peek() == Some(&'(') => {
-                chars.next();
+            '\\' if top != Some(Open::Single) => {
+                taken += rest.chars().nth(1).map_or(0, char::len_utf8);
+                word = at + taken;
+            }
+            '$' if rest.starts_with("$(") => {
+                taken = 2;
+                word = at + taken;
                 open.push(Open::Group);
                 groups += 1;
             }
-            '(' if !open.is_empty() => {
+            '$' if top.is_some() && rest.starts_with("${") => {
+                let inside = rest.get(2..).and_then(|inside| inside.split_once('}')).map(|(inside, _)| inside);
+                match inside.filter(|inside| !inside.contains(['\'', '"', '`', '\\', '$', '(', ')'])) {
+                    Some(inside) => taken = inside.len() + 3,
+                    None => open.push(Open::Odd),
+                }
+            }
+            '$' if top.is_some() && (rest.starts_with("$'") || rest.starts_with("$[")) => open.push(Open::Odd),
+            '(' if top.is_some() => {
                 open.push(Open::Group);
                 groups += 1;
             }
@@ -105,6 +114,7 @@ pub(super) fn substitutions_too_deep(text: &str) -> bool {
                 open.pop();
                 groups -= 1;
             }
+            '<' if command && rest.starts_with("<<") => open.push(Open::Odd),
             '\'' if top == Some(Open::Single) => drop(open.pop()),
             '\'' if command => open.push(Open::Single),
             '"' if top == Some(Open::Double) => drop(open.pop()),
@@ -112,10 +122,11 @@ pub(super) fn substitutions_too_deep(text: &str) -> bool {
             '`' if top == Some(Open::Back) => drop(open.pop()),
             '`' if command => open.push(Open::Back),
             '\n' if top == Some(Open::Comment) => drop(open.pop()),
-            '#' if command && before.is_whitespace() => open.push(Open::Comment),
+            '#' if command && !named(before) && before != '$' => open.push(Open::Comment),
             _ => {}
         }
         before = c;
+        at += taken;
         if groups > MAX_SUBSTITUTIONS {
             return true;
         }
